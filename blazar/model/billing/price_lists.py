@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Price lists: what resources cost by the hour, in versions that never change. Pure.
+
+An operator publishes one as a JSON document. It is read here, when it is sent and when it is used; InvalidInput names
+the field and what would fit. Amounts of money are integers of 10⁻⁹ of the currency, factors and shares fractions,
+lengths whole seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from blazar.model.base import dates
+from blazar.model.base.dates import Place, in_body
+from blazar.model.base.errors import InvalidInput, pointer_to
+from blazar.model.billing.charges import DECIMALS, NANO
+from blazar.model.billing.hours import DAY, HoursFactor
+from blazar.model.resources.requirements import Anything, Requirement, matches, parse_requirement, property_keys
+from blazar.model.resources.resource import HOST, VOLUME, PropertyValue
+from blazar.model.use.resource_hours import GIGABYTE, INSTANCE, VCPU, measures
+
+T = TypeVar("T")
+
+MOST_PRICES, MOST_PROJECTS, MOST_FACTORS = 200, 1000, 20
+_WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+_NEEDED = ("currency", "decimals", "valid_from", "time_zone", "prices")
+_OPTIONAL = (
+    *("fee", "hours", "lead", "amount", "unused", "projects", "minimum", "round_up"),
+    *("cancellation", "early_return", "late", "lost"),
+)
+_ANY: Requirement = Anything()
+_AMOUNT = re.compile(r"\d{1,9}(\.\d{1,6})?", re.ASCII)
+_FACTOR = re.compile(r"\d{1,3}(\.\d{1,6})?", re.ASCII)
+_CURRENCY = re.compile(r"[A-Z][A-Z0-9]{1,7}", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_PROJECT = re.compile(r"[!-~]{1,64}", re.ASCII)
+_TIME = re.compile(r"(?:([01]\d|2[0-3]):([0-5]\d)|24:00)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one of a measure costs by the hour, if the resource meets a requirement; its ``sku`` names it in bills."""
+
+    sku: str
+    measure: str
+    per_hour: int
+    requirement: Requirement = Anything()
+
+
+@dataclass(frozen=True, slots=True)
+class LeadFactor:
+    """The factor of what is booked less than ``below`` seconds before its start."""
+
+    below: int
+    factor: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class AmountFactor:
+    """The factor of reservations that have more than ``above`` of the measure."""
+
+    above: int
+    factor: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class CancellationShare:
+    """The share of the price that is charged for what is given back more than so many seconds before the start.
+
+    The last one has None for them: it holds for all others.
+    """
+
+    before_start: int | None
+    share: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceList:
+    """A version of the prices of a site; keys of the document have the same names, ``zone`` is its ``time_zone``.
+
+    A higher version was published later. ``late_is_free`` is time before the hand-over, ``lost_is_free`` time in which
+    a resource is missing.
+    """
+
+    version: int
+    published_at: datetime
+    valid_from: datetime
+    currency: str
+    decimals: int
+    zone: str
+    prices: tuple[Price, ...]
+    fee: int = 0
+    hours: tuple[HoursFactor, ...] = ()
+    lead: tuple[LeadFactor, ...] = ()
+    amount: tuple[AmountFactor, ...] = ()
+    unused: Fraction = Fraction(1)
+    projects: tuple[tuple[str, Fraction], ...] = ()
+    minimum: int = 0
+    round_up: int = 1
+    cancellation: tuple[CancellationShare, ...] = ()
+    early_return: Fraction = Fraction(0)
+    late_is_free: bool = True
+    lost_is_free: bool = True
+
+    def choose_price(self, measure: str, properties: Mapping[str, PropertyValue]) -> Price | None:
+        """Return the first price of a measure that fits a resource with these properties; None: it is free."""
+        fitting = (p for p in self.prices if p.measure == measure and matches(p.requirement, properties))
+        return next(fitting, None)
+
+    def find_price(self, sku: str) -> Price | None:
+        """Return the price of this name; None: it is free."""
+        return next((price for price in self.prices if price.sku == sku), None)
+
+    def find_booking_factor(self, project_id: str, lead: int, amount: int) -> Fraction:
+        """Return the factor that is fixed when it is booked: of a project, so many seconds ahead, so many of it."""
+        ahead = next((entry.factor for entry in self.lead if lead < entry.below), Fraction(1))
+        many = next((entry.factor for entry in reversed(self.amount) if amount > entry.above), Fraction(1))
+        return ahead * many * dict(self.projects).get(project_id, Fraction(1))
+
+    def find_share(self, before_start: int) -> Fraction:
+        """Return the share that is charged of what is given back so many seconds before the start; negative: after."""
+        if before_start <= 0:
+            return self.early_return
+        shares = (
+            entry.share
+            for entry in self.cancellation
+            if entry.before_start is None or before_start > entry.before_start
+        )
+        return next(shares, Fraction(0))
+
+    def round_time(self, seconds: int) -> int:
+        """Return the seconds that are charged of the time of a reservation, rounded up, and at least the minimum."""
+        return max(-(-seconds // self.round_up) * self.round_up, self.minimum)
+
+
+def find_list(lists: Iterable[PriceList], booked_at: datetime, instant: datetime) -> PriceList | None:
+    """Return the list for an instant of what was booked at another; None: there is none, and nothing is charged.
+
+    Of those that were published by then it is the one that became valid last. A list replaces those before it that
+    would become valid at the same time or later; so it is the last one published of those that are valid.
+    """
+    known = (one for one in lists if one.published_at <= booked_at and one.valid_from <= instant)
+    return max(known, key=lambda one: one.version, default=None)
+
+
+def check_currency(new: PriceList, published: PriceList) -> None:
+    """Raise InvalidInput if a list has another currency, or other decimals, than the lists of the site."""
+    if new.currency != published.currency:
+        raise in_body("currency").invalid(
+            new.currency, f"{published.currency}, which all price lists here have", "invalid_value"
+        )
+    if new.decimals != published.decimals:
+        raise in_body("decimals").invalid(
+            str(new.decimals), f"{published.decimals}, which all price lists here have", "invalid_value"
+        )
+
+
+def check_privacy(new: PriceList, private: Mapping[str, Collection[str]]) -> None:
+    """Raise InvalidInput if a requirement has a property that members do not see; these are by the kind of resource.
+
+    A price is no secret, and would tell which resources have that property.
+    """
+    kinds = {INSTANCE: HOST, VCPU: HOST, GIGABYTE: VOLUME}
+    for number, price in enumerate(new.prices):
+        hidden = property_keys(price.requirement) & set(private.get(kinds.get(price.measure, price.measure), ()))
+        if hidden:
+            name = min(hidden)
+            raise InvalidInput(
+                f"prices[{number}].requirement uses the property {name}, which is private, and all members see prices; "
+                "make it public, or use another one",
+                at=pointer_to(("prices", number, "requirement")),
+            )
+
+
+def parse_price_list(document: object, *, version: int, published_at: datetime) -> PriceList:
+    """Return the price list that a document describes. InvalidInput names the field and what would fit."""
+    given = _Given(document).fields(_NEEDED, _OPTIONAL)
+    return PriceList(
+        version=version,
+        published_at=published_at,
+        valid_from=dates.date(given["valid_from"].text(), given["valid_from"].place),
+        currency=given["currency"].match(_CURRENCY, "an ISO 4217 code such as EUR, or a word in capitals such as SU"),
+        decimals=given["decimals"].whole(0, DECIMALS),
+        zone=dates.zone(given["time_zone"].text(), given["time_zone"].place),
+        prices=_parse_prices(given["prices"]),
+        fee=_read(given, "fee", _Given.amount, 0),
+        hours=_read(given, "hours", _parse_all_hours, ()),
+        lead=_read(given, "lead", _parse_lead, ()),
+        amount=_read(given, "amount", _parse_amount, ()),
+        unused=_read(given, "unused", lambda part: part.factor(least=0), Fraction(1)),
+        projects=_read(given, "projects", _parse_projects, ()),
+        minimum=_read(given, "minimum", _Given.length, 0),
+        round_up=_read(given, "round_up", _Given.length, 1),
+        cancellation=_read(given, "cancellation", _parse_cancellation, ()),
+        early_return=_read(given, "early_return", _Given.share, Fraction(0)),
+        late_is_free=_read(given, "late", _parse_free, True),
+        lost_is_free=_read(given, "lost", _parse_free, True),
+    )
+
+
+def _read(given: Mapping[str, _Given], key: str, read: Callable[[_Given], T], default: T) -> T:
+    return read(given[key]) if key in given else default
+
+
+def _parse_free(part: _Given) -> bool:
+    return part.one_of(("free", "charge")) == "free"
+
+
+def _parse_prices(part: _Given) -> tuple[Price, ...]:
+    found: list[Price] = []
+    for item in part.items(MOST_PRICES):
+        given = item.fields(("sku", "measure", "per_hour"), ("requirement",))
+        sku = given["sku"].match(_NAME, "a name of letters, digits and ._- such as host-a100")
+        if sku in [price.sku for price in found]:
+            raise given["sku"].refuse("another name: a price before it has this one")
+        requirement: Requirement = _read(given, "requirement", _Given.requirement, _ANY)
+        found.append(Price(sku, given["measure"].one_of(measures()), given["per_hour"].amount(), requirement))
+    return tuple(found)
+
+
+def _parse_all_hours(part: _Given) -> tuple[HoursFactor, ...]:
+    return tuple(map(_parse_hours, part.items(MOST_FACTORS)))
+
+
+def _parse_hours(part: _Given) -> HoursFactor:
+    given = part.fields(("factor",), ("days", "from", "to"))
+    days = [day.one_of(_WEEKDAYS) for day in given["days"].items(7)] if "days" in given else _WEEKDAYS
+    if not days:
+        raise given["days"].refuse(f"some of {', '.join(_WEEKDAYS)}, or leave it out for all days")
+    return HoursFactor(
+        frozenset(map(_WEEKDAYS.index, days)),
+        _read(given, "from", _Given.time, 0),
+        _read(given, "to", _Given.time, 0),
+        given["factor"].factor(),
+    )
+
+
+def _parse_lead(part: _Given) -> tuple[LeadFactor, ...]:
+    given = [item.fields(("below", "factor")) for item in part.items(MOST_FACTORS)]
+    found = tuple(LeadFactor(one["below"].length(), one["factor"].factor()) for one in given)
+    for number, (before, after) in enumerate(pairwise(found), 1):
+        if after.below <= before.below:
+            raise given[number]["below"].refuse("a longer one than in the entry before it")
+    return found
+
+
+def _parse_amount(part: _Given) -> tuple[AmountFactor, ...]:
+    given = [item.fields(("above", "factor")) for item in part.items(MOST_FACTORS)]
+    found = tuple(AmountFactor(one["above"].whole(1, 10**9), one["factor"].factor()) for one in given)
+    for number, (before, after) in enumerate(pairwise(found), 1):
+        if after.above <= before.above:
+            raise given[number]["above"].refuse("a larger one than in the entry before it")
+    return found
+
+
+def _parse_projects(part: _Given) -> tuple[tuple[str, Fraction], ...]:
+    found: dict[str, Fraction] = {}
+    for item in part.items(MOST_PROJECTS):
+        given = item.fields(("project_id", "factor"))
+        project = given["project_id"].match(_PROJECT, "the id of a project")
+        if project in found:
+            raise given["project_id"].refuse("each project once: an entry before it has this one")
+        found[project] = given["factor"].factor()
+    return tuple(found.items())
+
+
+def _parse_cancellation(part: _Given) -> tuple[CancellationShare, ...]:
+    given = [item.fields(("share",), ("before_start",)) for item in part.items(MOST_FACTORS)]
+    found = [
+        CancellationShare(one["before_start"].length() if "before_start" in one else None, one["share"].share())
+        for one in given
+    ]
+    for number, entry in enumerate(found):
+        is_last = number == len(found) - 1
+        if (entry.before_start is None) is not is_last:
+            place = in_body("cancellation", number)
+            raise InvalidInput(
+                f"{place.name} is malformed; give before_start in all entries but the last one, which is for the rest",
+                at=place.at,
+            )
+        if number and not is_last and (entry.before_start or 0) >= (found[number - 1].before_start or 0):
+            raise given[number]["before_start"].refuse("a shorter one than in the entry before it")
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A value of the document, and the path that leads to it."""
+
+    value: Any
+    path: tuple[str | int, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        return in_body(*self.path) if self.path else Place("the price list", in_body().at)
+
+    def refuse(self, wanted: str) -> InvalidInput:
+        match self.value:
+            case str():
+                shown = self.value
+            case list() | dict():
+                shown = "a list" if isinstance(self.value, list) else "an object"
+            case _:
+                shown = f"{json.dumps(self.value)} (no string)"
+        return self.place.invalid(shown, wanted, "invalid_value")
+
+    def fields(self, needed: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, _Given]:
+        """Return the parts of an object by their keys."""
+        allowed = ", ".join((*needed, *optional))
+        if not isinstance(self.value, dict):
+            raise self.refuse(f"an object with {allowed}")
+        found = {key: _Given(value, (*self.path, key[:80])) for key, value in self.value.items()}
+        for key in needed:
+            if key not in found:
+                place = in_body(*self.path, key)
+                sentence = f"{place.name} is missing; the needed fields are: {', '.join(needed)}"
+                raise InvalidInput(sentence, code="missing_field", at=place.at)
+        for key, part in found.items():
+            if key not in needed and key not in optional:
+                sentence = f"{part.place.name} is unknown; the allowed fields are: {allowed}"
+                raise InvalidInput(sentence, code="unknown_field", at=part.place.at)
+        return found
+
+    def items(self, most: int) -> Sequence[_Given]:
+        """Return the parts of a list."""
+        if not isinstance(self.value, list) or len(self.value) > most:
+            raise self.refuse(f"a list of at most {most} entries")
+        return [_Given(value, (*self.path, number)) for number, value in enumerate(self.value)]
+
+    def match(self, pattern: re.Pattern[str], wanted: str) -> str:
+        if not isinstance(self.value, str) or not pattern.fullmatch(self.value):
+            raise self.refuse(wanted)
+        return self.value
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.refuse("a string")
+        return self.value
+
+    def one_of(self, words: Sequence[str]) -> str:
+        if self.value not in words:
+            raise self.refuse(f"one of {', '.join(words)}")
+        return str(self.value)
+
+    def whole(self, least: int, most: int) -> int:
+        if type(self.value) is not int or not least <= self.value <= most:
+            raise self.refuse(f"a whole number from {least} to {most}, without quotes")
+        return self.value
+
+    def amount(self) -> int:
+        wanted = 'an amount as a string, such as "3.20", with at most 9 digits and 6 decimals'
+        return int(Fraction(self.match(_AMOUNT, wanted)) * NANO)
+
+    def factor(self, least: int | None = None) -> Fraction:
+        """Return a factor that is more than 0, or if that is the ``least``, not less."""
+        bound = "more than 0" if least is None else f"at least {least}"
+        wanted = f'a factor as a string, such as "1.25", {bound} and below 1000, with at most 6 decimals'
+        factor = Fraction(self.match(_FACTOR, wanted))
+        if not factor and least is None:
+            raise self.refuse(wanted)
+        return factor
+
+    def share(self) -> Fraction:
+        wanted = 'a share from "0" to "1" as a string, such as "0.25", with at most 6 decimals'
+        share = Fraction(self.match(_FACTOR, wanted))
+        if share > 1:
+            raise self.refuse(wanted)
+        return share
+
+    def length(self) -> int:
+        length = dates.duration(self.text(), self.place)
+        if length.years or length.months:
+            raise self.refuse("a duration without years and months, such as P7D, PT24H or PT1M")
+        return length.days * DAY + length.seconds
+
+    def time(self) -> int:
+        text = self.match(_TIME, "a time of day from 00:00 to 24:00, such as 09:00")
+        return (int(text[:2]) * 3600 + int(text[3:]) * 60) % DAY
+
+    def requirement(self) -> Requirement:
+        try:
+            return parse_requirement(self.value, field=self.place.name)
+        except InvalidInput as error:
+            error.pointer = self.place.at.name
+            raise

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rating: what the use of a lease costs, computed from facts. Pure, exact, in whole seconds of UTC.
+
+The same function makes quotes and bills: a quote is the bill of a lease that nobody touches. A span is cut wherever a
+price may change, and what has the same price in a month is added up before it is rounded. So it makes no difference
+into how many uses a span was cut.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from itertools import pairwise
+
+from blazar.model.base.window import Window
+from blazar.model.billing.charges import ChargeCategory, ChargeLine, ChargeStatus, price_seconds
+from blazar.model.billing.hours import split_by_hours
+from blazar.model.billing.price_lists import PriceList, find_list
+from blazar.model.use.resource_hours import epoch
+
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class BookedPart:
+    """What a lease has from ``since`` on, until the next part, and when that was booked.
+
+    The first part begins with the lease, each extension is one more. After a transfer the prices are those that were
+    published at ``listed_at``; None: when it was booked.
+    """
+
+    since: datetime
+    booked_at: datetime
+    listed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeTerms:
+    """For whom a lease is rated, its parts in their order, and the spans in which nobody used it, without overlaps."""
+
+    project_id: str
+    parts: tuple[BookedPart, ...]
+    unused: tuple[Window, ...] = ()
+
+    @property
+    def start(self) -> datetime:
+        """Return when the lease starts by its booking."""
+        return self.parts[0].since
+
+    def find_part(self, instant: datetime) -> BookedPart:
+        """Return the part to which an instant belongs; what is before the first one belongs to that."""
+        return next((part for part in reversed(self.parts) if part.since <= instant), self.parts[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedUse:
+    """An amount of one sku that a reservation has for a window.
+
+    ``booked_amount`` is how many of the measure the reservation was booked with. ``added_at``: it was added to the
+    lease then. Until ``handed_over_at`` it is late, in ``outages`` it is missing. ``given_back_at``: it was promised
+    for this window, and given back then. ``rounded_from`` is the start of its reservation, if that ends with the
+    window: then its time is rounded up.
+    """
+
+    reservation_id: str
+    sku: str
+    amount: int
+    booked_amount: int
+    window: Window
+    added_at: datetime | None = None
+    handed_over_at: datetime | None = None
+    outages: tuple[Window, ...] = ()
+    given_back_at: datetime | None = None
+    rounded_from: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _LineKey:
+    """What all time of a line has in common."""
+
+    month: int
+    reservation_id: str
+    sku: str
+    category: ChargeCategory
+    status: ChargeStatus
+    version: int | None
+    unit_nano: int
+    factor: Fraction
+
+
+_Piece = tuple[_LineKey, int, int, int]
+"""Some time of a line: seconds, and the instants between which they are."""
+
+
+@dataclass(slots=True)
+class _LineTime:
+    resource_seconds: int
+    start: int
+    end: int
+
+
+def rate(uses: Iterable[PricedUse], lists: Sequence[PriceList], terms: ChargeTerms) -> tuple[ChargeLine, ...]:
+    """Return the lines of these uses, in the order of their windows.
+
+    What is not charged has a line with the amount 0 that says why; but none if it was given back.
+    """
+    amounts: Counter[PricedUse] = Counter()
+    for use in uses:
+        amounts[replace(use, amount=1)] += use.amount
+    sums: dict[_LineKey, _LineTime] = {}
+    for use, amount in amounts.items():
+        for key, seconds, start, end in _rate_use(use, lists, terms):
+            known = sums.setdefault(key, _LineTime(0, start, end))
+            known.resource_seconds += amount * seconds
+            known.start, known.end = min(known.start, start), max(known.end, end)
+    return tuple(sorted((_make_line(key, known) for key, known in sums.items()), key=_sort_key))
+
+
+def rate_fee(
+    lists: Sequence[PriceList], terms: ChargeTerms, *, given_back_at: datetime | None = None
+) -> ChargeLine | None:
+    """Return the fee of a lease that starts, or the share of it that its cancellation costs; None: there is none."""
+    part = terms.parts[0]
+    found = find_list(lists, part.listed_at or part.booked_at, part.since)
+    share = Fraction(1)
+    category, status = ChargeCategory.FEE, ChargeStatus.USED
+    if found is not None and given_back_at is not None:
+        share = found.find_share(epoch(part.since) - epoch(given_back_at))
+        category, status = ChargeCategory.CANCELLATION, ChargeStatus.UNUSED
+    if found is None or not found.fee or not share:
+        return None
+    nano = round(found.fee * share)
+    window = Window(part.since, part.since + _SECOND)
+    return ChargeLine(window, category, status, nano, None, None, found.version, found.fee, share)
+
+
+def _rate_use(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[_Piece]:
+    cuts = _list_cuts(use, lists, terms)
+    for start, end in pairwise(cuts):
+        yield from _rate_span(use, start, end, lists, terms)
+    if use.rounded_from is not None:
+        yield from _round_up(use, use.rounded_from, lists, terms)
+
+
+def _round_up(use: PricedUse, begin: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[_Piece]:
+    """Yield the seconds by which the time of a reservation is rounded up, at the price of its last second."""
+    end = epoch(use.window.end)
+    for key, _, *last in _rate_span(use, end - 1, end, lists, terms):
+        if key.category is ChargeCategory.FREE:
+            continue
+        found = next(one for one in lists if one.version == key.version)
+        seconds = end - epoch(begin)
+        if more := found.round_time(seconds) - seconds:
+            category = ChargeCategory.ROUNDING_UP if use.given_back_at is None else key.category
+            yield replace(key, category=category), more, last[0], last[1]
+
+
+def _list_cuts(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Sequence[int]:
+    """Return the instants between which a use has one rate, but for the hours of the day; with its begin and end."""
+    window = use.window
+    edges = {one.valid_from for one in lists} | {part.since for part in terms.parts}
+    for span in (*terms.unused, *use.outages):
+        edges |= {span.start, span.end}
+    if use.handed_over_at is not None:
+        edges.add(use.handed_over_at)
+    months = range(_count_months(window.start) + 1, _count_months(window.end) + 1)
+    edges |= {datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) for month in months}
+    return sorted(map(epoch, {window.start, window.end, *(edge for edge in edges if window.contains(edge))}))
+
+
+def _rate_span(
+    use: PricedUse, start: int, end: int, lists: Sequence[PriceList], terms: ChargeTerms
+) -> Iterator[_Piece]:
+    """Yield the time of a span in which only the hours of the day change the price; none of what costs no share."""
+    instant = datetime.fromtimestamp(start, UTC)
+    part = terms.find_part(instant)
+    added_at = part.booked_at if use.added_at is None else max(part.booked_at, use.added_at)
+    found = find_list(lists, max(part.listed_at or added_at, added_at), instant)
+    price = None if found is None else found.find_price(use.sku)
+    of_line = _count_months(instant), use.reservation_id, use.sku
+    if found is None or price is None:
+        if use.given_back_at is None:
+            unpriced = ChargeCategory.FREE, ChargeStatus.UNPRICED, None if found is None else found.version
+            yield _LineKey(*of_line, *unpriced, 0, Fraction(1)), end - start, start, end
+        return
+    category, status, share = _find_category(use, instant, found, terms)
+    if use.given_back_at is not None and not share:
+        return
+    lead = max(0, epoch(part.since) - epoch(added_at))
+    factor = found.find_booking_factor(terms.project_id, lead, use.booked_amount) * share
+    for time in split_by_hours(found.hours, found.zone, start, end):
+        key = _LineKey(*of_line, category, status, found.version, price.per_hour, factor * time.factor)
+        yield key, time.seconds, time.start, time.end
+
+
+def _find_category(
+    use: PricedUse, instant: datetime, found: PriceList, terms: ChargeTerms
+) -> tuple[ChargeCategory, ChargeStatus, Fraction]:
+    """Return as what a use is charged at an instant, and the share of its price."""
+    whole = Fraction(1)
+    if use.given_back_at is not None:
+        ahead = epoch(terms.start) - epoch(use.given_back_at)
+        category = ChargeCategory.CANCELLATION if ahead > 0 else ChargeCategory.EARLY_RETURN
+        return category, ChargeStatus.UNUSED, found.find_share(ahead)
+    if found.late_is_free and use.handed_over_at is not None and instant < use.handed_over_at:
+        return ChargeCategory.FREE, ChargeStatus.LATE, whole
+    if found.lost_is_free and any(outage.contains(instant) for outage in use.outages):
+        return ChargeCategory.FREE, ChargeStatus.LOST, whole
+    if any(span.contains(instant) for span in terms.unused):
+        return ChargeCategory.USAGE, ChargeStatus.UNUSED, found.unused
+    return ChargeCategory.USAGE, ChargeStatus.USED, whole
+
+
+def _make_line(key: _LineKey, known: _LineTime) -> ChargeLine:
+    is_free = key.category is ChargeCategory.FREE
+    return ChargeLine(
+        Window(datetime.fromtimestamp(known.start, UTC), datetime.fromtimestamp(known.end, UTC)),
+        key.category,
+        key.status,
+        0 if is_free else price_seconds(key.unit_nano, key.factor, known.resource_seconds),
+        key.reservation_id,
+        key.sku,
+        key.version,
+        key.unit_nano,
+        key.factor,
+        known.resource_seconds,
+    )
+
+
+def _sort_key(line: ChargeLine) -> tuple[datetime, str, str, str, str, Fraction]:
+    return (
+        *(line.window.start, line.reservation_id or "", line.sku or "", line.category, line.status),
+        line.factor,
+    )
+
+
+def _count_months(instant: datetime) -> int:
+    """Return the months from the begin of the calendar to that of an instant."""
+    return 12 * instant.year + instant.month - 1
