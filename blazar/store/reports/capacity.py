@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -34,9 +33,8 @@ from blazar.model.resources.resource import ResourceKind, is_evacuable
 from blazar.store.calendar.uses import LeasesRead, UsesView
 from blazar.store.resources.catalog import CatalogCache
 from blazar.store.sql.tables import capacity_days, journal, resource_capabilities, resource_properties, resources
-from blazar.store.sql.transactions import Clash, Transactions
+from blazar.store.sql.transactions import Transactions
 
-CLASHES = 4
 _R, _C, _J = resources.c, capacity_days.c, journal.c
 
 
@@ -151,11 +149,7 @@ class CapacityStore:
             if changed:
                 connection.execute(_CHANGE, changed)
 
-        for _ in range(CLASHES):
-            # Another manager has recorded the same at the same time.
-            with suppress(Clash):
-                return self._transactions.write(write_days)
-        return self._transactions.write(write_days)
+        self._transactions.write_beside_others(write_days)
 
 
 def _read_records(

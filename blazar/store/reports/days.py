@@ -64,20 +64,23 @@ class UsageDayStore:
                     times.append(time)
         return last, times
 
-    @atomic
-    def replace_day(self, connection: Connection, closed: ClosedDay, rows: Sequence[UsageDay], *, at: datetime) -> None:
+    def replace_day(self, closed: ClosedDay, rows: Sequence[UsageDay], *, at: datetime) -> None:
         """Write a day in the place of what is on record of it. What purged leases had in it stays."""
-        known = sa.select(leases.c.id)
-        connection.execute(usage_days.delete().where(_D.day == closed.day, _D.lease_id.in_(known)))
-        connection.execute(usage_closed_days.delete().where(usage_closed_days.c.day == closed.day))
         values = [_row_of(row) for row in rows]
-        for start in range(0, len(values), CHUNK):
-            connection.execute(usage_days.insert(), values[start : start + CHUNK])
-        connection.execute(
-            usage_closed_days.insert().values(
-                day=closed.day, time_zone=closed.time_zone, computed_through=closed.computed_through, computed_at=at
+
+        def write_day(connection: Connection) -> None:
+            known = sa.select(leases.c.id)
+            connection.execute(usage_days.delete().where(_D.day == closed.day, _D.lease_id.in_(known)))
+            connection.execute(usage_closed_days.delete().where(usage_closed_days.c.day == closed.day))
+            for start in range(0, len(values), CHUNK):
+                connection.execute(usage_days.insert(), values[start : start + CHUNK])
+            connection.execute(
+                usage_closed_days.insert().values(
+                    day=closed.day, time_zone=closed.time_zone, computed_through=closed.computed_through, computed_at=at
+                )
             )
-        )
+
+        self._transactions.write_beside_others(write_day)
 
     @atomic
     def note_position(self, connection: Connection, time_zone: str, position: int) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -22,13 +21,12 @@ from blazar.model.reports.demand import DemandDay, DemandKey, DemandSums, LeaseM
 from blazar.model.reports.periods import day_at
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import demand_days, demand_seen, journal, leases, reservations
-from blazar.store.sql.transactions import Clash, Transactions
+from blazar.store.sql.transactions import Transactions
 
 REMEMBERED = timedelta(hours=2)
 """How long it is known what was refused in an hour: it is written a minute later, or after an outage."""
 MOST_REQUIREMENTS = 200
 """Different requirements of a project and a day that are told apart; what has another one counts as without."""
-CLASHES = 4
 
 _D, _S = demand_days.c, demand_seen.c
 
@@ -70,11 +68,7 @@ class DemandStore:
             _add_to_days(connection, more)
             connection.execute(demand_seen.delete().where(_S.hour < now - REMEMBERED))
 
-        for _ in range(CLASHES):
-            # Another manager has written the same at the same time; what it wrote is known by now.
-            with suppress(Clash):
-                return self._transactions.write(write_counts)
-        return self._transactions.write(write_counts)
+        self._transactions.write_beside_others(write_counts)
 
     def read_days(self, first: date, last: date, project_id: str | None = None) -> tuple[DemandDay, ...]:
         """Return what was refused on some days, of one project or of all; one statement."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -150,11 +149,8 @@ class ResourceStore:
                 write_entry(connection, tell_resource(known_before, made, at=at, by=current().actor))
             return made
 
-        for _ in range(CLASHES):
-            # The same property may be added concurrently; after that it exists.
-            with suppress(Clash):
-                return self._transactions.write(write_change)
-        return self._transactions.write(write_change)
+        # The same property may be added concurrently; after that it exists.
+        return self._transactions.write_beside_others(write_change)
 
     @atomic
     def refresh(

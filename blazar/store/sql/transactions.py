@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 P = ParamSpec("P")
 
-ATTEMPTS = 8
+ATTEMPTS, CLASHES = 8, 4
 PATIENCE_SECONDS = 30
 """No attempt begins later than this: each may have waited long for a lock."""
 
@@ -155,6 +155,13 @@ class Transactions:
                     raise self._translate_error(error, self._unwritable) from error
             # Full jitter: transactions that conflicted once should not conflict again.
             time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))))
+
+    def write_beside_others(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` as ``write`` does, and a few times more after a Clash: then it finds what others wrote."""
+        for _ in range(CLASHES):
+            with suppress(Clash):
+                return self.write(work)
+        return self.write(work)
 
     def overwrite_deleted(self) -> bool:
         """Write over what was deleted or replaced in the files of SQLite; return whether it is gone from all of them.

@@ -112,8 +112,28 @@ def test_a_day_is_written_as_a_whole_or_not_at_all(third_day):
     assert reserved(third_day) == before
 
 
+def test_a_day_that_two_managers_close_at_once_is_closed_by_both(third_day):
+    clashes = [sa.exc.IntegrityError("INSERT", {}, Exception("duplicate key"))]
+
+    def clash(connection, cursor, statement, parameters, context, many):
+        if statement.startswith("INSERT INTO usage_closed_days") and clashes:
+            raise clashes.pop()
+
+    sa.event.listen(third_day.engine, "before_cursor_execute", clash)
+    assert third_day.manager.usage_days.recompute(FIRST, FIRST) == 1
+    assert not clashes
+    assert reserved(third_day)[0] == (1, 24, 1)
+
+
 def test_a_long_period_needs_the_record(third_day):
-    with pytest.raises(InvalidInput, match="days that are not on record as such; give at most 31 days"):
+    with pytest.raises(
+        InvalidInput, match="not on record as such, of which a report has at most 31; the record has none of the days"
+    ):
+        reserved(third_day, start=LocalDay(2030, 1, 1))
+    third_day.manager.usage_days.recompute(FIRST, FIRST + DAY)
+    with pytest.raises(
+        InvalidInput, match="at most 31; the record has 2030-04-01 to 2030-04-02, and operators can add"
+    ):
         reserved(third_day, start=LocalDay(2030, 1, 1))
     third_day.manager.usage_days.recompute(date(2030, 1, 1), FIRST + DAY)
     assert reserved(third_day, start=LocalDay(2030, 1, 1), step=ReportStep.ALL) == [(1, 61, 2)]
