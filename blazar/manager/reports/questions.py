@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from blazar.manager.requests.visible_resources import Visible, no_such_property
@@ -38,20 +38,26 @@ def read_period(
     since = start_of_month(until, zone) if start is None else instant_of(start, zone, now)
     check_order(since, until)
     if until - since > longest:
-        raise _too_long(f"from and to are {(until - since).days} days apart; a report has at most", longest)
+        apart = (until - since).days
+        raise _too_long(f"from and to are {apart} days apart; a report has at most {longest.days} days", longest)
     return Window(since, until)
 
 
-def check_live(window: Window, length: timedelta) -> Window:
-    """Return a window if what of it is not on record by days is not too long. InvalidInput."""
+def check_live(window: Window, length: timedelta, run: tuple[date, date] | None = None) -> Window:
+    """Return a window if what of it is not on record by days is not too long. InvalidInput says what is: the run."""
     if length > LONGEST:
-        raise _too_long(f"from and to have {length.days} days that are not on record as such; give at most", LONGEST)
+        known = "none of the days" if run is None else f"{run[0]} to {run[1]}"
+        raise _too_long(
+            f"from and to have {length.days} days that are not on record as such, of which a report has at most "
+            f"{LONGEST.days}; the record has {known}, and operators can add days with blazar-manage reports recompute",
+            LONGEST,
+        )
     return window
 
 
 def _too_long(sentence: str, longest: timedelta) -> InvalidInput:
     return InvalidInput(
-        f"{sentence} {longest.days} days",
+        sentence,
         code="out_of_bounds",
         at=query_field("to"),
         data={"maximum": int(longest.total_seconds())},

@@ -76,7 +76,7 @@ class ReportService:
         table.add_sums((skipped + number, use, seconds) for number, use, seconds in sums)
         edges = [(past.start, begin), (end, past.end)]
         live = [Window(*edge) for edge in edges if edge[0] < edge[1]]
-        check_live(past, sum((window.duration for window in live), timedelta(0)))
+        check_live(past, sum((window.duration for window in live), timedelta(0)), run)
         return live
 
     def capacity(self, question: CapacityReportQuestion) -> CapacityReport:

@@ -131,7 +131,7 @@ def test_nobody_had_a_lease_beyond_its_end_that_was_never_handed_over(world, htt
         (
             "from=2030-01-01&to=2030-04-01",
             "out_of_bounds",
-            "are not on record as such; give at most 31 days",
+            "are not on record as such, of which a report has at most 31; the record has none of the days",
         ),
         ("from=2030-02-30", "invalid_date", "give a day such as"),
         ("from=yesterday", "invalid_date", "give a date such as"),
