@@ -19,6 +19,7 @@ from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor, LeaseRequest
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.resource import HOST
+from blazar.model.surgery import OfferRequest, Terms
 from blazar.store.sql.tables import allocations, events, leases, reservations, resources
 from tests.world import World, a_host, instances
 
@@ -94,6 +95,16 @@ class Ledger:
                 begin = max(one.start, now) if left is None else left.end
                 if begin < one.end:
                     self.given_back.append((one, "returned", begin, one.end))
+            elif left.end > one.end:
+                self._take_again(one, (one.end, left.end))
+
+    def _take_again(self, taker: Held, span: tuple[datetime, datetime]) -> None:
+        """Forget what a lease gave back and takes again, whatever becomes of it then."""
+        self.given_back = [
+            (one, name, *rest)
+            for one, name, begin, end in self.given_back
+            for rest in (_without((begin, end), span) if one.place == taker.place else [(begin, end)])
+        ]
 
     def _look(self) -> Sequence[Held]:
         a = allocations.c
@@ -114,8 +125,11 @@ class Ledger:
             return [Held(*row) for row in connection.execute(query)]
 
     def list_pieces(self) -> list[Piece]:
-        """Return all pieces until now; what a lease gave back and took again is not returned."""
-        now, last = to_second(self.world.clock.now()), self._read_units()
+        """Return all pieces until now; what a lease gave back and took again is not returned.
+
+        All that a lease had counts for the project that has it at last.
+        """
+        now, last, owners = to_second(self.world.clock.now()), self._read_units(), self._read_owners()
         found, had = list(self.pieces), defaultdict(set)
         for one, name, begin, end in self.pieces:
             if name == "reserved":
@@ -128,7 +142,11 @@ class Ledger:
             final = replace(one, units=last[one.row])
             found += [(final, name, *span) for span in spans if span[0] < span[1]]
             had[one.place].update(spans)
-        return found
+        return [(replace(one, project_id=owners[one.lease_id]), *piece) for one, *piece in found]
+
+    def _read_owners(self) -> dict[str, str]:
+        with self.world.engine.connect() as connection:
+            return dict(connection.execute(sa.select(leases.c.id, leases.c.project_id)).all())  # type: ignore[arg-type]
 
     def _read_units(self) -> dict[int, int]:
         with self.world.engine.connect() as connection:
@@ -180,7 +198,7 @@ class Life:
         self.ledger.note()
         while (now := self.world.clock.now()) < end:
             often = (self.create, self.create, self.move_end, self.move_end)
-            act = self.random.choice((*often, self.resize, self.delete, self.boot, self.fail_or_mend))
+            act = self.random.choice((*often, self.resize, self.delete, self.transfer, self.boot, self.fail_or_mend))
             try:
                 with scope(actor=Actor("curie", "physics")):
                     act()
@@ -219,6 +237,12 @@ class Life:
 
     def delete(self) -> None:
         self.world.manager.leases.delete(self._any().id)
+
+    def transfer(self) -> None:
+        lease = self._any()
+        giver, taker = Actor(lease.user_id, lease.project_id), Actor("noether", "chemistry")
+        self.world.manager.transfers.offer(lease.id, OfferRequest(taker.project_id), Terms(giver))
+        self.world.manager.transfers.accept(lease.id, Terms(taker))
 
     def boot(self) -> None:
         lease = self._any()

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -43,8 +43,9 @@ class Observer:
     It knows nothing of the journal: each look counts until the next one, so that all happens at looks.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, day_of: Callable[[datetime], date] = datetime.date) -> None:
         self._world = world
+        self._day_of = day_of
         self.seconds: Counter[tuple[object, ...]] = Counter()
 
     def look(self, until: datetime) -> None:
@@ -52,7 +53,7 @@ class Observer:
         with self._world.engine.connect() as connection:
             used = list(self._states(connection, now))
         for resource_id, state, gpu in used:
-            self.seconds[now.date(), state, gpu] += int((until - now).total_seconds())
+            self.seconds[self._day_of(now), state, gpu] += int((until - now).total_seconds())
             assert resource_id
 
     def _states(self, connection, now) -> Iterator[tuple[int, str, str | None]]:
