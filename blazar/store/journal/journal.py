@@ -126,7 +126,7 @@ class JournalStore:
         ``since`` and ``until`` are the instants that the question names.
         """
         j, page = journal.c, question.page
-        where = _select_wanted(question)
+        where = _select_wanted(question, guessing=self._transactions.engine.dialect.name == "sqlite")
         if since is not None:
             where.append(j.at >= since)
         if until is not None:
@@ -147,14 +147,20 @@ class JournalStore:
         return JournalPage(items, following, count, projects)
 
 
-def _select_wanted(question: JournalQuestion) -> list[sa.ColumnElement[bool]]:
-    """Select the entries that a question is about, on any page."""
+def _select_wanted(question: JournalQuestion, *, guessing: bool) -> list[sa.ColumnElement[bool]]:
+    """Select the entries that a question is about, on any page.
+
+    ``guessing``: the database does not know how many entries have a value, and must not begin with what most have.
+    """
     j = journal.c
-    equal: tuple[tuple[sa.Column[Any], str | None], ...] = (
+    narrow = question.project_id or question.object_id or question.by
+    verb = sa.func.lower(j.verb) if guessing and narrow else j.verb
+    object_type = sa.func.lower(j.object_type) if guessing and question.object_id is None else j.object_type
+    equal: tuple[tuple[sa.ColumnElement[Any], str | None], ...] = (
         (j.project_id, question.project_id),
-        (j.object_type, question.object_type),
+        (object_type, question.object_type),
         (j.object_id, question.object_id),
-        (j.verb, question.verb),
+        (verb, question.verb),
         (j.by_user_id, question.by),
         (j.by_project_id, question.by_project_id),
     )
