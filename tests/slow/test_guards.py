@@ -4,6 +4,9 @@
 Two processes are managers of one database and one cloud. The first is stopped (SIGSTOP) right before or after a
 changing call. While its claim is valid, every action is refused. Later the second acts, and finishes the work; then the
 first goes on, and changes nothing any more. Of all points every third one is taken; ``BLAZAR_GUARD_EVERY=1`` takes all.
+
+What is held up is the start or the end of a lease, an operator's mending of one in use, or the clean-up that an
+operator's end of what a lease has left is, or of what is not on record.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ import sqlalchemy as sa
 
 from blazar.clouds.ports import CHANGES
 from blazar.clouds.simulated import FileStorage, of_size
+from blazar.context import current
 from blazar.manager.common.settings import Settings
+from blazar.manager.repair.drift import LookFence
 from blazar.model.base.clock import SystemClock
 from blazar.model.base.errors import Conflict, NotFound, WrongState
 from blazar.model.base.moments import NOW
@@ -66,13 +71,16 @@ def a_manager(url: str, folder: Path, *, register: bool = False) -> World:
     return made
 
 
-def hold(url: str, folder: Path, number: int, phase: str) -> None:
-    """Be the manager that stands still at a changing call of a number, before or after it; write what it changes."""
+def hold(url: str, folder: Path, number: int, phase: str, mends: str | None) -> None:
+    """Be the manager that stands still at a changing call of a number, before or after it; write what it changes.
+
+    It mends a lease, or does what is due.
+    """
     world = a_manager(url, folder)
     left = [number]
 
     def stop(call: str, at: str) -> None:
-        if call not in CHANGES:
+        if not is_change(call):
             return
         if at == "after":
             with (folder / "effects").open("a", encoding="utf-8") as file:
@@ -85,13 +93,21 @@ def hold(url: str, folder: Path, number: int, phase: str) -> None:
                 eventually((folder / "go on").exists, patience=120)
 
     world.faults.on_call = stop
-    world.manager.start()
+    if mends is None:
+        world.manager.start()
+    else:
+        mend(world, mends)
     time.sleep(3600)
 
 
-def a_drift(world: World, lease: Lease) -> CloudFinding:
+def mend(world: World, lease_id: str) -> tuple[str, ...]:
+    """Do what an operator does about a lease that has not in the cloud what it has by the books."""
+    return world.manager.drift.mend(a_finding(world, world.now_of(lease_id), ProblemKind.DRIFT), REQUEST)
+
+
+def a_finding(world: World, lease: Lease, kind: ProblemKind) -> CloudFinding:
     reservation, now = lease.reservations[0], world.clock.now()
-    return CloudFinding(ProblemKind.DRIFT, "", reservation.id, reservation.resource_type, now, now, lease.id, "x")
+    return CloudFinding(kind, "", reservation.id, reservation.resource_type, now, now, lease.id, "x")
 
 
 def effects(folder: Path) -> list[str]:
@@ -107,7 +123,7 @@ def stands_still(pid: int) -> bool:
 
 @dataclass
 class Scene:
-    """A lease whose start or end the first manager is in the middle of."""
+    """A lease whose start, end, mending or clean-up the first manager is in the middle of."""
 
     world: World
     folder: Path
@@ -125,7 +141,9 @@ class Scene:
         """Do what an operator does about it."""
         problems = self.world.manager.problems
         if action is ProblemAction.MEND:
-            return self.world.manager.drift.mend(a_drift(self.world, self.lease), REQUEST)
+            return mend(self.world, self.lease.id)
+        if action is ProblemAction.END and self.what == "leftover":
+            return problems.ends.end_leftover(a_finding(self.world, self.lease, ProblemKind.LEFTOVER), REQUEST)
         if action is ProblemAction.END:
             return problems.ends.end_lease(self.lease.id, REQUEST)
         assert event_id is not None
@@ -135,6 +153,22 @@ class Scene:
             ProblemAction.GIVE_UP: problems.events.give_up,
         }
         return acts[action](self.lease.id, event_id, REQUEST)
+
+    @property
+    def guarded(self) -> tuple[ProblemAction, ...]:
+        """What is refused while somebody works."""
+        return (*GUARDED, ProblemAction.END) if self.what == "leftover" else (*GUARDED, ProblemAction.MEND)
+
+    @property
+    def mends(self) -> str | None:
+        """The lease that the first manager mends; None: it does what is due."""
+        return self.lease.id if self.what == "mend" else None
+
+    def begin(self) -> None:
+        """Do here what the first manager does."""
+        if self.mends is not None:
+            mend(self.world, self.mends)
+        self.finish()
 
     def finish(self) -> None:
         """Let this process do all that is due."""
@@ -152,8 +186,9 @@ RESTING = (LeaseStatus.ACTIVE, LeaseStatus.TERMINATED, LeaseStatus.ERROR)
 """States in which a lease waits for nothing but its next date."""
 
 
-def changing_calls(world: World) -> int:
-    return sum(number for call, number in world.faults.calls.items() if call in CHANGES)
+def is_change(call: str) -> bool:
+    """Tell whether a call changes the cloud; who only looks is refused it."""
+    return call in CHANGES and not isinstance(current().fence, LookFence)
 
 
 def prepare(url: str, folder: Path, what: str, room: str) -> Scene:
@@ -166,22 +201,66 @@ def prepare(url: str, folder: Path, what: str, room: str) -> Scene:
         assert world.now(lease).status is LeaseStatus.ACTIVE
     if what == "end":
         world.change(lease, end=NOW)
+    if what == "mend":
+        take_away(world, lease)
+    if what == "leftover":
+        leave_something(scene)
     return scene
+
+
+def take_away(world: World, lease: Lease) -> None:
+    """Move the hosts of a lease by hand back to the freepool."""
+    cloud, mark = world.simulated.compute, lease.reservations[0].id
+    for host in cloud.aggregate(mark).hosts:
+        cloud.remove_host(cloud.aggregate(mark).id, host)
+        cloud.add_host(cloud.aggregate("freepool").id, host)
+
+
+def leave_something(scene: Scene) -> None:
+    """Let a lease end, bring a part of what it had back by hand, and have it ended as an operator does."""
+    world, cloud = scene.world, scene.world.simulated.compute
+    world.change(scene.lease, end=NOW)
+    eventually(scene.is_at_rest)
+    made = cloud.create_aggregate(scene.lease.reservations[0].id, None, {})
+    host = sorted(cloud.aggregate("freepool").hosts)[0]
+    cloud.remove_host(cloud.aggregate("freepool").id, host)
+    cloud.add_host(made.id, host)
+    scene.act(ProblemAction.END, None)
 
 
 def count_calls(url: str, folder: Path, what: str, room: str) -> int:
     """Return how many changing calls the first manager makes, where nothing holds it up."""
     scene = prepare(url, folder, what, room)
-    before = changing_calls(scene.world)
+    calls: list[str] = []
+
+    def count(call: str, at: str) -> None:
+        if at == "before" and is_change(call):
+            calls.append(call)
+
+    scene.world.faults.on_call = count
+    scene.begin()
     eventually(scene.is_at_rest)
-    return changing_calls(scene.world) - before
+    return len(calls)
 
 
-STORIES = [("start", "host"), ("start", "servers"), ("end", "host"), ("end", "servers")]
-GUARDED = (ProblemAction.RETRY, ProblemAction.GIVE_UP, ProblemAction.MEND)
-"""What is refused while somebody works; a release, too, unless a claim lasts too long. An end waits for its turn."""
+STORIES = [
+    ("start", "host"),
+    ("start", "servers"),
+    ("end", "host"),
+    ("end", "servers"),
+    ("mend", "host"),
+    ("leftover", "host"),
+]
+PARTS = 4
+"""Of how many parts, each with some of the points of a story, one is tried with each change."""
 
-ACTIONS = (*GUARDED, ProblemAction.RELEASE, ProblemAction.END)
+GUARDED = (ProblemAction.RETRY, ProblemAction.GIVE_UP)
+"""What is refused while somebody works, with what would do the same; a release, too, unless a claim lasts too long.
+
+The end of a lease waits for its turn.
+"""
+
+ACTIONS = (*GUARDED, ProblemAction.MEND, ProblemAction.RELEASE, ProblemAction.END)
 
 
 @pytest.fixture
@@ -205,17 +284,21 @@ def databases(tmp_path: Path) -> Iterator[Callable[[str], tuple[str, Path]]]:
         next(source, None)
 
 
+@pytest.mark.share(PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize(("what", "room"), STORIES, ids=str)
-def test_nothing_happens_twice_whatever_an_operator_does_while_the_holder_stands_still(databases, what, room):
+def test_nothing_happens_twice_whatever_an_operator_does_while_the_holder_stands_still(databases, what, room, part):
     calls = count_calls(*databases("whole"), what, room)
     assert calls > 1
     points = [(number, phase) for number in range(1, calls + 1) for phase in ("before", "after")]
-    for turn, (number, phase) in list(enumerate(points))[::EVERY]:
-        action = ACTIONS[turn // EVERY % len(ACTIONS)]
+    # A clean-up has few of them.
+    every = 1 if what == "leftover" else EVERY
+    for turn, (number, phase) in list(enumerate(points))[::every][part::PARTS]:
+        action = ACTIONS[turn // every % len(ACTIONS)]
         where = f"{action} at call {number}, {phase} it"
         scene = prepare(*databases(f"point-{turn}"), what, room)
         holder = multiprocessing.get_context("spawn").Process(
-            target=hold, args=(scene.url, scene.folder, number, phase), daemon=True
+            target=hold, args=(scene.url, scene.folder, number, phase, scene.mends), daemon=True
         )
         holder.start()
         try:
@@ -237,7 +320,7 @@ def check_scene(scene: Scene, pid: int, action: ProblemAction, where: str) -> No
     event = scene.event
     if action is ProblemAction.RELEASE:
         last_for_hours(scene, event)
-    for guarded in GUARDED if action is ProblemAction.RELEASE else (*GUARDED, ProblemAction.RELEASE):
+    for guarded in scene.guarded if action is ProblemAction.RELEASE else (*scene.guarded, ProblemAction.RELEASE):
         try:
             said = scene.act(guarded, event.id)
         except (Conflict, WrongState):
@@ -268,7 +351,12 @@ def check_scene(scene: Scene, pid: int, action: ProblemAction, where: str) -> No
 
 
 def finish_what_was_given_up(scene: Scene) -> None:
-    """Do what is left to managers: clean-ups after an end that was given up."""
+    """Do what is left to managers and operators: clean-ups of what was given up, and what was not mended."""
+    lease = scene.world.now(scene.lease)
+    if scene.mends is not None and lease.status is LeaseStatus.ACTIVE:
+        mend(scene.world, scene.mends)
+    if scene.what == "leftover":
+        scene.act(ProblemAction.END, None)
     for sweep in scene.world.manager.sweeps:
         sweep.run_once()
     eventually(scene.is_at_rest, patience=30)
