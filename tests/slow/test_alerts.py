@@ -33,6 +33,8 @@ class Fault:
     sentence: str
     seconds: float = 0
     """How long it takes until it is late enough for its rule."""
+    problem: str = ""
+    """What the page Problems says of it meanwhile, with what mends it."""
 
 
 FAULTS = {
@@ -66,6 +68,7 @@ FAULTS = {
         Stage.refill_freepool,
         "blazar-manager",
         "host node-4 has failed: ",
+        problem="openstack aggregate add host freepool node-4",
     ),
     "a host is dead": Fault(
         "BlazarResourcesFailed",
@@ -73,6 +76,7 @@ FAULTS = {
         lambda stage: stage.cloud.operators.host_up("node-3"),
         "blazar-manager",
         "host node-3 has failed: ",
+        problem="its nova-compute is down",
     ),
     "the disk of the log is full": Fault(
         "BlazarLogUnwritten", Stage.fill_disk, Stage.clear_disk, "blazar-api", "The log cannot be written: "
@@ -147,7 +151,9 @@ def test_a_fault_raises_its_alert_in_time_and_is_told_of_and_over_when_it_is_men
     fault.begin(stage)
     try:
         took = prometheus.await_alert(fault.alert, patience(rule) + fault.seconds)
-        shown = [explain_answer(*stage.ask("GET", path)) for path in PAGES]
+        answers = [stage.ask("GET", path) for path in PAGES]
+        shown = [explain_answer(*answer) for answer in answers]
+        assert fault.problem in str(answers[0]), answers
         said = [line for line in stage.said(fault.process)[heard:].splitlines() if fault.sentence in line]
         assert said, stage.tail()
     finally:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +19,10 @@ from unittest import mock
 from blazar.clouds.simulated import Durations, FileStorage, of_size
 from blazar.cmd import api, manager, monitoring_options
 from blazar.manager.events import records
+from blazar.manager.repair import problems
 from blazar.model.base import log_lines
 from blazar.model.base.clock import SystemClock
+from blazar.model.problems.troubles import TroubleLimits
 from tests.people import PeopledCloud
 
 HOSTS = 4
@@ -55,6 +58,8 @@ def main() -> int:
         patches.enter_context(mock.patch.object(records, "FIRST_MARK", records.FIRST_MARK / TIMES))
         overdue = {event: after / TIMES for event, after in records.OVERDUE_AFTER.items()}
         patches.enter_context(mock.patch.object(records, "OVERDUE_AFTER", overdue))
+        limits = replace(TroubleLimits(), failed=TroubleLimits().failed / TIMES)
+        patches.enter_context(mock.patch.object(problems, "TroubleLimits", return_value=limits))
         for option in monitoring_options.OPTIONS:
             if option.name == "sample_interval":
                 option.type.min = 1
