@@ -42,6 +42,9 @@ KILLED_EVERY = 20.0
 """Seconds between two managers that are killed."""
 LEASES = max(100, SECONDS * RATE // 500)
 """So many that no history becomes so long that its middle is left out: what is gone cannot be told."""
+LONGEST = 90.0
+"""Seconds within which a good receiver has each entry: on a busy machine it may miss two calls, which cost their time
+and the first two pauses, and not a third."""
 ILL = 0.6
 """The share of the time in which receivers are ill."""
 
@@ -246,6 +249,7 @@ def test_a_hundred_events_a_second_reach_all_receivers_whatever_some_of_them_do(
             )
             if path in GOOD:
                 assert median < 2, path
+                assert longest < LONGEST, path
         assert servers[INWARD].heard[INWARD] == []
         assert store.subscriptions.one(made[INWARD]).reason is not None
     engine.dispose()
