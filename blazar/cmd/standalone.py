@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -37,7 +38,7 @@ from blazar.api.parts import all_parts
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
-from blazar.cmd import assemble, config, health, monitoring, pages, process, tracing, web
+from blazar.cmd import assemble, config, health, logs, monitoring, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.demo import past
 from blazar.cmd.demo.stage import set_limits
@@ -59,6 +60,7 @@ THREADS = 16
 MOST_REGIONS = 4
 DATABASE = "blazar.sqlite"
 CLOUD = "cloud.json"
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -76,11 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--debug", action="store_true", help="log at level DEBUG")
     parser.add_argument("--version", action="version", version=__version__)
     options = parser.parse_args(arguments)
-    logging.basicConfig(
-        level=logging.DEBUG if options.debug else logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
+    logging.basicConfig(level=logging.DEBUG if options.debug else logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     add_filters()
     for noisy in ("alembic", "waitress.queue", "stevedore", "oslo_config"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -169,6 +167,8 @@ def _configure(options: argparse.Namespace, data: Path) -> cfg.ConfigOpts:
     conf = config.load([], program="blazar-standalone", files=options.config_file or [])
     if (regions := max(options.regions, _clouds_in(data))) > 1:
         conf.set_default("regions", [f"Region{number}" for number in range(1, regions + 1)], group="cloud")
+    if conf.log_file:
+        _log_to_file(conf)
     monitoring.listen_by_default(conf)
     if options.demo:
         set_limits(conf)
@@ -177,6 +177,15 @@ def _configure(options: argparse.Namespace, data: Path) -> cfg.ConfigOpts:
     for leftover in config.leftovers(conf):
         LOG.warning("Option %s is set in the configuration and not used", leftover)
     return conf
+
+
+def _log_to_file(conf: cfg.ConfigOpts) -> None:
+    """Write the log to the file that is configured, too; ConfigurationError, OSError if it cannot be written."""
+    logs.check(conf)
+    handler = WatchedFileHandler(Path(conf.log_dir or "", conf.log_file))
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    logging.getLogger().addHandler(handler)
+    add_filters()
 
 
 def _open_database(conf: cfg.ConfigOpts, data: Path, *, demo: bool) -> Engine:

@@ -64,7 +64,8 @@ def call(url: str, body: object = None) -> dict:
 
 def test_the_first_lease_is_one_command_and_what_is_kept_is_for_nobody_else(tmp_path):
     (tmp_path / "data").mkdir(mode=0o755)
-    program, url = begun(tmp_path)
+    (tmp_path / "conf").write_text(f"[DEFAULT]\nlog_dir = {tmp_path}\nlog_file = blazar.log\n", encoding="utf-8")
+    program, url = begun(tmp_path, "--config-file", str(tmp_path / "conf"))
     try:
         assert call(f"{url}/v1/leases", FIRST)["lease"]["name"] == "first"
         names = {host["hypervisor_hostname"] for host in call(f"{url}/v1/os-hosts")["hosts"]}
@@ -72,6 +73,7 @@ def test_the_first_lease_is_one_command_and_what_is_kept_is_for_nobody_else(tmp_
         assert "os-hosts -H" not in program.said
     finally:
         assert program.stop() == 0
+    assert "POST /v1/leases" in (tmp_path / "blazar.log").read_text(encoding="utf-8")
     for path in (tmp_path / "data", *(tmp_path / "data").iterdir()):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
     # The write-ahead log has what was forgotten since its last checkpoint.
