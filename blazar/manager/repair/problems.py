@@ -70,7 +70,9 @@ class ProblemService:
         }
 
     def page(self, question: ProblemQuestion) -> ProblemPage:
-        """Return a page of the problems, the oldest first, in seven statements. InvalidInput for an unknown marker."""
+        """Return a page of the problems, the oldest first, in seven statements. InvalidInput: region, marker."""
+        if question.region is not None:
+            self._runtime.regions.check_known([question.region])
         now = self._runtime.clock.now()
         troubles = self._runtime.store.troubles.read(now, self._limits, lease_id=question.lease_id)
         if question.lease_id is None:

@@ -222,7 +222,10 @@ class LeaseService:
         return self._runtime.store.history.page(lease_id, page)
 
     def page(self, wanted: LeaseFilter, page: Page) -> LeasePage:
-        """Return a page of leases with what they hold. InvalidInput if the span ends before it begins."""
+        """Return a page of leases with what they hold. InvalidInput: unknown region, or an end before the begin."""
+        for condition in wanted.conditions:
+            if condition.key == "region":
+                self._runtime.regions.check_known(condition.values)
         now = self._runtime.clock.now()
         begin = to_second(now) if wanted.begin is NOW else wanted.begin
         end = to_second(now) if wanted.end is NOW else wanted.end

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from blazar.model.base.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.resources.requirements import Comparison, Requirement, can_match, property_keys
 from blazar.model.resources.resource import REGION
 
@@ -41,6 +41,17 @@ class Regions:
                 code="unknown_reference",
                 at=f"/{field}",
                 data={"allowed": list(self)},
+            )
+
+    def check_known(self, names: Iterable[str]) -> None:
+        """Raise InvalidInput, which names the regions, if a list is asked for what lies in one that is none of them."""
+        if unknown := [name for name in names if name not in self.names]:
+            there = f"its regions are {', '.join(self)}" if self else "it has none; leave it out"
+            raise InvalidInput(
+                f"region is {unknown[0][:40]!r}, which this service does not have; {there}",
+                code="unknown_reference",
+                at=query_field("region"),
+                data={"allowed": list(self.names)},
             )
 
 

@@ -152,6 +152,13 @@ def test_a_route_that_takes_no_body_refuses_one(plain, url, row):
     assert "unknown_field" not in ask(" {}").text
 
 
+@each([row for row in NEW if any(parameter.name == "region" for parameter in row.parameters)])
+def test_a_region_that_there_is_not_is_refused(plain, url, row):
+    (fault,) = plain.get(url(row), query_string="region=nowhere", headers={**ADMIN, **asked(row)}).json["errors"]
+    assert (fault["code"], fault["parameter"]) == ("reservation.unknown_reference", "region")
+    assert "it has none; leave it out" in fault["detail"]
+
+
 @pytest.mark.parametrize("row", RANGED, ids=lambda row: row.url)
 @pytest.mark.parametrize("hours", [-1, 0])
 def test_a_period_that_does_not_end_after_its_begin_is_refused(plain, url, world, row, hours):

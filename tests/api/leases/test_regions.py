@@ -67,6 +67,8 @@ def test_leases_are_listed_by_region(two, http):
     two.lease(hosts_in("R1"))
     listed = http.get("/v1/leases?region=R2", headers=at("1.1"))
     assert [each["id"] for each in listed.json["leases"]] == [there.id]
+    (fault,) = http.get("/v1/leases?region=in:R2,R9", headers=at("1.1")).json["errors"]
+    assert fault["detail"] == "region is 'R9', which this service does not have; its regions are R1, R2"
 
 
 @pytest.mark.parametrize(

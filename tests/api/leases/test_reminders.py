@@ -70,6 +70,7 @@ def test_a_lease_has_none_by_default_and_a_dry_run_shows_them(http):
         ({"at": "PT2H", "text": "x"}, "/at", "such as -PT2H, one from the start such as +P1D, or a date"),
         ({"at": "now", "text": "x"}, "/at", "such as -PT2H, one from the start such as +P1D, or a date"),
         ({"at": "2030-13-01T08:00Z", "text": "x"}, "/at", "such as -PT2H, one from the start such as +P1D, or a date"),
+        ({"at": "-PT1.5H", "text": "x"}, "/at", "in whole units such as P3D, PT90M"),
         ({"at": "-P1M", "text": "x"}, "/at", "months differ in length"),
         ({"at": "-P9000W", "text": "x"}, "/at", "at most 5 years"),
         ({"at": "-" + "9" * 60 + "h", "text": "x"}, "/at", "at most 5 years"),
