@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/v1/subscriptions/mine``, what one is told by mail of one's own leases; and the link in mails that ends them."""
+"""``/v1/subscriptions/mine``, which mails one gets about one's own leases; and the link in mails that ends them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from blazar.model.base.dates import in_body, zone
 from blazar.model.base.errors import Denied, NotFound, PreconditionFailed
 from blazar.model.subscriptions.details import Digest, SubscriptionChange, SubscriptionState
 
-MINE = Rule("blazar:subscriptions:mine", READER, "Show and change what one is told by mail of one's own leases.")
+MINE = Rule("blazar:subscriptions:mine", READER, "Show and change which mails one gets about one's own leases.")
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -29,12 +29,12 @@ _FORM = '<form method="post"><button type="submit">Send me no more</button></for
 
 
 def show_mine(call: Call) -> Answer:
-    """Show what the caller is told of their own leases."""
+    """Show which mails the caller gets about their own leases."""
     return answer_with(call.manager.subscriptions.mine(_user(call)))
 
 
 def change_mine(call: Call) -> Answer:
-    """Change what the caller is told of their own leases. What is as it was shown stays."""
+    """Change which mails the caller gets about their own leases. What is as it was shown stays."""
     user_id = _user(call)
     read = cache(lambda: call.manager.subscriptions.mine(user_id))
 
@@ -126,14 +126,14 @@ ROUTES = (
     _on_mine(
         method="GET",
         name="show_own_subscription",
-        summary="Show what one is told by mail of one's own leases",
+        summary="Show which mails one gets about one's own leases",
         handler=show_mine,
         answers={200: _ONE},
     ),
     _on_mine(
         method="PATCH",
         name="update_own_subscription",
-        summary="Change what one is told by mail of one's own leases, how often, and in which time zone",
+        summary="Change which mails one gets about one's own leases, how often, and in which time zone",
         handler=change_mine,
         body=Body("OwnSubscriptionUpdate", CHANGE_MINE, CHANGES_OF_MINE),
         answers={200: _ONE},

@@ -47,7 +47,7 @@ POST = Rule("blazar:subscriptions:post", MEMBER, "Subscribe to what happens in t
 POST_ALL = Rule("blazar:subscriptions:post_all", ADMIN, "Subscribe to what happens in all projects.")
 PATCH = Rule("blazar:subscriptions:update", MEMBER, "Change, pause and resume subscriptions of the project.")
 TEST = Rule("blazar:subscriptions:test", MEMBER, "Have a test sent to the receiver of a subscription.")
-REPLAY = Rule("blazar:subscriptions:replay", MEMBER, "Have the receiver of a subscription be told once more.")
+REPLAY = Rule("blazar:subscriptions:replay", MEMBER, "Send what a subscription has sent once more.")
 DELETE = Rule("blazar:subscriptions:delete", MEMBER, "Delete subscriptions of the project.")
 
 
@@ -119,7 +119,7 @@ def test(call: Call, subscription_id: str) -> Answer:
 
 
 def replay(call: Call, subscription_id: str) -> Answer:
-    """Have what has happened be told again, from a place or a date on."""
+    """Send what has happened again, from a place or a date on."""
     found, body = _changeable(call, subscription_id), call.body()
     if ("after" in body) == ("from" in body):
         sentence = "give one of after and from" if body else "after is missing; give a position, or from with a date"
@@ -280,7 +280,7 @@ PART = Part(
             method="POST",
             path=f"{_PATH}/replay",
             name="replay_subscription",
-            summary="Have what has happened be told again, with the same ids",
+            summary="Send what has happened again, with the same ids",
             handler=replay,
             rule=REPLAY,
             body=Body("SubscriptionReplay", REWIND, REWINDS),

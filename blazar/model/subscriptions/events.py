@@ -48,7 +48,7 @@ def check_events(events: Sequence[str], *, operator: bool) -> tuple[str, ...]:
             )
         raise InvalidInput(
             f"events[{number}]: there is no event {name[:LONGEST_NAME]!r}; give names such as lease.started, "
-            "lease.before_end or lease.*, as docs/notifications.md lists them",
+            "lease.before_end or lease.*, as docs/history.md lists them",
             at=f"/events/{number}",
         )
     return tuple(dict.fromkeys(events))

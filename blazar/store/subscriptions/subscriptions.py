@@ -183,8 +183,10 @@ class SubscriptionStore:
         check_revision(before.revision, revisions, _CHANGED)
         failures = delivery_failures.delete().where(delivery_failures.c.subscription_id == subscription_id)
         connection.execute(failures)
-        if connection.execute(subscriptions.delete().where(_S.id == subscription_id)).rowcount:
-            write_entry(connection, tell_unsubscribing(before, at=now, by=current().actor))
+        if not connection.execute(subscriptions.delete().where(_S.id == subscription_id)).rowcount:
+            # Another request was faster, since it was read.
+            raise unknown_subscription(subscription_id)
+        write_entry(connection, tell_unsubscribing(before, at=now, by=current().actor))
 
 
 def read_subscription(connection: Connection, subscription_id: str) -> Subscription:

@@ -228,7 +228,7 @@ class ListFailures(Rows):
 
 
 class OwnSubscription(_OneSubscription):
-    """Show or change what you are told by mail of your own leases
+    """Show or change which mails you get about your own leases
 
     It is about your leases in all projects. Without options it is shown.
     """

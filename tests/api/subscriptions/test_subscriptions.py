@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from blazar.api.http.answers import PAGES
 from blazar.clouds.ports.webhooks import NoWebhooks
-from blazar.model.base.errors import InvalidInput
+from blazar.model.base.errors import InvalidInput, NotFound
 from blazar.model.subscriptions.details import MOST_SUBSCRIPTIONS, SubscriptionRequest, own_id
 from blazar.model.subscriptions.events import list_event_names
+from blazar.store.subscriptions import subscriptions
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
 from tests.world import World
@@ -78,7 +80,7 @@ def test_the_same_request_with_its_key_makes_one(http):
     [
         ({"url": "http://ci.example/"}, "invalid_value", "/url", "https:// URL"),
         ({"url": "https://127.0.0.1/"}, "invalid_value", "/url", "this machine"),
-        ({"events": ["lease.exploded"]}, "invalid_value", "/events/0", "there is no event 'lease.exploded'"),
+        ({"events": ["lease.exploded"]}, "invalid_value", "/events/0", "as docs/history.md lists them"),
         ({"events": ["lease.*", "maintenance.*"]}, "invalid_value", "/events/1", "is for operators"),
         ({"events": ["lease.left_out"]}, "invalid_value", "/events/0", "there is no event"),
         ({"events": ["resource.*"]}, "invalid_value", "/events/0", "who give project_id null"),
@@ -123,6 +125,20 @@ def test_without_a_master_secret_members_are_told_so(world):
     status, code, _, detail = fault(http.post("/v1/subscriptions", json=ASKED, headers=CURIE))
     assert (status, code) == (403, "forbidden")
     assert "[webhooks] master_secrets is not set" in detail
+
+
+def test_the_page_that_a_refused_event_names_lists_all_events():
+    page = (Path(__file__).parents[3] / "docs/history.md").read_text(encoding="utf-8")
+    words = {word for name in list_event_names(operator=True) for word in name.split(".")} - {"*"}
+    assert {word for word in words if f"`{word}`" not in page} == set()
+
+
+def test_of_two_requests_that_delete_a_subscription_one_finds_it(world, http, monkeypatch):
+    made = world.manager.subscriptions.one(make(http)["id"])
+    assert http.delete(f"/v1/subscriptions/{made.id}", headers=CURIE).status_code == 204
+    monkeypatch.setattr(subscriptions, "read_subscription", lambda connection, subscription_id: made)
+    with pytest.raises(NotFound):
+        world.manager.subscriptions.delete(made.id)
 
 
 def test_a_change_needs_the_present_tag_if_one_is_sent(http):
