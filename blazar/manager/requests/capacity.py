@@ -36,7 +36,7 @@ def compute_capacity(
     keys = [key for key in question.group_by if key != PROJECT_GROUP]
     if PROJECT_GROUP in question.group_by and not question.viewer.owners:
         # Even if resources have a property of this name: the group is that of the leases.
-        raise no_such_property([PROJECT_GROUP], "group_by")
+        raise no_such_property([PROJECT_GROUP], "group_by", visible.noun)
     visible.check_keys(keys, "group_by")
     measure = None if question.measure == RESOURCE_MEASURE else question.measure
     if measure is not None and found and not any(resource.capacity.get(measure) for resource in found):

@@ -50,6 +50,7 @@ class Visible:
         self._catalog = catalog
         self._shape = shape
         self.public = shape.public
+        self.noun = shape.noun
         known = catalog.property_names() if viewer.private else catalog.property_names_for(viewer.project_id)
         self.capabilities = catalog.capabilities & known
         # Where all see names, the other attributes are for operators: the URL of a hook may have a secret in it.
@@ -78,7 +79,7 @@ class Visible:
     def check_keys(self, names: Collection[str], parameter: str) -> None:
         """Raise InvalidInput if a property is not known, or not known to the caller: the two are not told apart."""
         if unknown := sorted(frozenset(names) - self.keys):
-            raise no_such_property(unknown, parameter)
+            raise no_such_property(unknown, parameter, self.noun)
 
     def id_of(self, resource: Resource) -> str:
         """Return the id that the caller sees: that of the cloud, or the label."""
@@ -99,12 +100,11 @@ class Visible:
         return found
 
 
-def no_such_property(names: Sequence[str], parameter: str) -> InvalidInput:
-    """Return the error for properties that no resource has, or that the caller may not know."""
+def no_such_property(names: Sequence[str], parameter: str, noun: str = "resource") -> InvalidInput:
+    """Return the error for properties that no such resource has, or that the caller may not know."""
     shown = ", ".join(repr(name[:80]) for name in names[:3])
     return InvalidInput(
-        f"{parameter} names {shown}, which no resource of this type has as a property; GET /v1/properties lists the "
-        f"properties",
+        f"{parameter} names {shown}, which no {noun} has as a property; GET /v1/properties lists the properties",
         code="unknown_property",
         at=query_field(parameter),
     )

@@ -331,7 +331,7 @@ def test_properties_are_listed_with_counts_of_the_hosts_open_to_the_project(worl
 def test_who_sees_names_of_resources_learns_nothing_of_their_hooks(world):
     world.register_thing()
     viewer, asked = Viewer("physics", names=True), '["==", "$hook_url", "https://lab.example/microscope-1"]'
-    with pytest.raises(InvalidInput, match="requirement names 'hook_url', which no resource of this type has"):
+    with pytest.raises(InvalidInput, match="requirement names 'hook_url', which no generic resource has"):
         page(world, viewer, resource_type="generic", requirement=asked)
     found = world.manager.calendar.properties(viewer, "generic").properties
     assert "hook_url" not in {each.name for each in found}

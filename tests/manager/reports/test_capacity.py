@@ -233,5 +233,5 @@ def test_a_private_property_is_unknown_to_members(world):
     world.run_to(NOON + HOUR)
     grouped = {"group_by": (CapacityGroup.PROPERTY,), "prop": "rack"}
     assert {row.groups for row in ask(world, NOON, NOON + HOUR, **grouped).rows} == {("r1",), (None,)}
-    with pytest.raises(InvalidInput, match="no resource of this type has"):
+    with pytest.raises(InvalidInput, match="no resource has"):
         ask(world, NOON, NOON + HOUR, operator=False, **grouped)
