@@ -35,7 +35,7 @@ from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, check_
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, PartOfSeries
-from blazar.model.leases.reminders import skip_past
+from blazar.model.leases.reminders import check_recurring, skip_past
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.series.changes import (
@@ -154,9 +154,10 @@ class SeriesChanger:
         template = self._change_template(before.template, change)
         if not change.dry_run and template == before.template and _is_as_before(change, found):
             raise _AsBefore(found)
-        limits = self._runtime.settings.series
-        fit = change.fit or before.fit
+        limits, fit = self._runtime.settings.series, change.fit or before.fit
         every = check_series(recurrence, fit, limits, now, since=first)
+        if (template.reminders, recurrence.length) != (before.template.reminders, before.recurrence.length):
+            check_recurring(template.reminders, [occurrence.window for occurrence in every])
         following = replace(before, id=new_id, previous_id=before.id, created_at=now, revision=0)
         new = replace(
             following if earlier else replace(before, revision=before.revision + 1),

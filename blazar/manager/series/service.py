@@ -29,6 +29,7 @@ from blazar.manager.series.plans import PlannedSeries, SeriesCheck
 from blazar.manager.series.work import CHUNK, SeriesWork
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import ClaimLost, InvalidInput, NotEnoughResources
+from blazar.model.leases.reminders import check_recurring
 from blazar.model.leases.requests import Actor, IdempotencyKey
 from blazar.model.series.changes import SeriesChange
 from blazar.model.series.checks import check_series
@@ -86,6 +87,7 @@ class SeriesService:
         runtime = self._runtime
         now, limits = runtime.clock.now(), runtime.settings.series
         every = check_series(request.recurrence, request.fit, limits, now)
+        check_recurring(request.template.reminders, [occurrence.window for occurrence in every])
         ends = request.recurrence.rule.has_end
         series = Series(
             id=str(uuid.uuid4()),

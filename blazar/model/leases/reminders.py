@@ -104,6 +104,20 @@ def skip_past(
     return tuple(there.get(reminder.fresh) or skip(reminder.fresh) for reminder in asked)
 
 
+def check_recurring(asked: Iterable[Reminder], of_leases: Iterable[Window | None]) -> None:
+    """Check the reminders of a series, whose leases have these windows. InvalidInput if none of them would tell one."""
+    windows = [window for window in of_leases if window is not None]
+    for number, reminder in enumerate(asked):
+        if windows and all(reminder.moment(window) >= window.end for window in windows):
+            longest = max(window.duration for window in windows)
+            raise InvalidInput(
+                f"reminders[{number}] would be after the end of each lease of the series, which lasts "
+                f"{spell_duration(longest)}; give a time before its end",
+                code="invalid_window",
+                at=f"/reminders/{number}/at",
+            )
+
+
 def join(reminders: Sequence[Reminder], others: Sequence[Reminder]) -> tuple[Reminder, ...]:
     """Return those of two leases that become one: what both have is there once, and there are not too many."""
     known = {reminder.fresh for reminder in reminders}

@@ -232,6 +232,20 @@ def test_a_change_of_a_series_changes_those_of_its_leases_to_come(http, world):
     assert fault(dated)[::2] == (400, "/reminders/0/at")
 
 
+def test_one_that_no_lease_of_a_series_would_tell_is_refused_also_if_the_leases_become_that_short(http):
+    late = {"at": "+PT4H", "text": "look"}
+    answer = ask(http, path="/v1/series", body={**SERIES, "reminders": [SAVE, late]})
+    assert fault(answer) == (400, "invalid_window", "/reminders/1/at"), answer.text
+    assert answer.json["errors"][0]["detail"].endswith("which lasts PT4H; give a time before its end")
+    longer = {**SERIES, "duration": "PT5H", "reminders": [late]}
+    series = ask(http, path="/v1/series", body=longer).json["series"]
+    path = f"/v1/series/{series['id']}"
+    shorter = ask(http, "PUT", path, {"duration": "PT4H"})
+    assert fault(shorter)[::2] == (400, "/duration"), shorter.text
+    assert fault(ask(http, "PUT", path, {"reminders": [{**late, "at": "+PT5H"}]}))[::2] == (400, "/reminders/0/at")
+    assert ask(http, "PUT", path, {"name": "other"}).status_code == 200
+
+
 def test_another_project_gets_none_of_them_with_a_lease(http, world):
     lease = made(http, SAVE)
     path = f"/v1/leases/{lease['id']}"

@@ -19,6 +19,7 @@ from blazar.model.leases.reminders import (
     Anchor,
     Reminder,
     accept,
+    check_recurring,
     find_next,
     find_told_reminder,
     join,
@@ -106,6 +107,17 @@ def test_what_is_asked_for_is_taken_if_its_time_is_to_come_before_the_end(asked,
     assert refused.value.pointer == f"/reminders/{first}/at"
     # One that the lease has may be sent back, however late it is.
     assert accept(asked, window, now, tuple(asked)) == tuple(asked)
+
+
+@given(asked=lists, recurring=st.lists(windows, min_size=1, max_size=4))
+def test_one_of_a_series_is_refused_only_if_no_lease_would_tell_it(asked, recurring):
+    never = [all(moment_of(reminder, window) >= window.end for window in recurring) for reminder in asked]
+    if not any(never):
+        check_recurring(asked, recurring)
+        return
+    with pytest.raises(InvalidInput, match="after the end of each lease of the series") as refused:
+        check_recurring(asked, recurring)
+    assert refused.value.pointer == f"/reminders/{never.index(True)}/at"
 
 
 @given(st.lists(st.tuples(reminders, st.none() | hours, st.none() | hours), max_size=4))
