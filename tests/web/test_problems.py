@@ -37,7 +37,10 @@ PROBLEM = {
     "kind": "event",
     "since": "2030-05-01T08:00:00Z",
     "summary": "start_lease of lease gan-training has failed 5 times",
-    "explanation": ["The last reason is: host cn12 runs 1 servers that belong to no reservation."],
+    "explanation": [
+        "The last reason is: host cn12 runs 1 servers that belong to no reservation.",
+        "It is tried again at 2030-05-01 08:05:20.",
+    ],
     "actions": ["retry", "give_up"],
     "lease_id": None,
     "region": "",
@@ -117,7 +120,9 @@ def test_what_an_action_would_do_is_said_before_a_reason_is_given_and_it_is_done
     page.route("**/v1/problems/*/retry", act)
     page.goto(f"{shared}problems")
     expect(page.get_by_role("link", name=re.compile("^Problems"))).to_have_text(re.compile(r"Problems\s*1$"))
-    page.get_by_role("main").get_by_role("button", name="Try again").click()
+    # Its times are those of the page's zone, as all others.
+    expect(page.get_by_text(re.compile("It is tried again at .* 10:05"))).to_be_visible()
+    page.get_by_role("main").get_by_role("button", name=f"Try again: {PROBLEM['summary']}").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("It would be tried again.")).to_be_visible()
     done = dialog.get_by_role("button", name="Try again")

@@ -178,7 +178,8 @@ test("a lease that is booked again refers by number", () => {
     { id: "r2", resource_type: "a:b", networks: [{ reservation: "r1" }, "n3"], before_end: "none" },
   ] as unknown as Reservation[];
   const dates = { start_date: "2030-01-01T00:00:00Z", end_date: "2030-01-02T00:00:00Z" };
-  const again = againParams({ ...dates, reservations });
+  const again = againParams({ ...dates, reservations, reminders: [] });
+  assert.equal(again.remind, null);
   assert.equal(again.with, '{"network_name":"lab"}');
   assert.equal(again.also, '[{"networks":[{"reservation":0},"n3"],"resource_type":"a:b"}]');
 });

@@ -6,7 +6,19 @@ import { movedKeys } from "../src/api/change.ts";
 import type { Lease, Reminder } from "../src/api/types.ts";
 import { momentsOf, reminderMoments } from "../src/words/events.ts";
 import { changeOf, formOf, rebased } from "../src/words/lease-change.ts";
-import { SIDES, distanceOf, newWish, placed, sentOf, sideOf, timeInWords, wishesOf } from "../src/words/reminders.ts";
+import {
+  SIDES,
+  distanceOf,
+  fromAddress,
+  inAddress,
+  newWish,
+  noteOf,
+  placed,
+  sentOf,
+  sideOf,
+  timeInWords,
+  wishesOf,
+} from "../src/words/reminders.ts";
 
 const SAVE: Reminder = {
   at: "-PT2H",
@@ -51,6 +63,32 @@ test("one with a date of its own is shown as that", () => {
 
 test("what is begun and has no text is not sent", () => {
   assert.deepEqual(sentOf([newWish(), { ...newWish(), text: " go " }]), [{ at: "-PT2H", from: "end", text: "go" }]);
+});
+
+test("a lease that is booked again has the reminders that move with it; an address that was written by hand has none", () => {
+  const later = { ...SAVE, at: "+PT90M", from: "start" as const };
+  const dated = { ...SAVE, at: "2026-11-24T09:00:00Z", from: null };
+  assert.deepEqual(fromAddress(inAddress([SAVE, later, dated])), wishesOf({ reminders: [SAVE, later] }));
+  assert.equal(inAddress([dated]), null);
+  for (const odd of [null, "", "{", "5", "[5]", '[["-PT2H"]]', '[["soon","end","x"]]', '[["-PT2H","middle","x"]]'])
+    assert.deepEqual(fromAddress(odd), [], `${odd}`);
+  assert.equal(fromAddress(JSON.stringify(Array(11).fill(["-PT2H", "end", "x"]))).length, 10);
+});
+
+test("a form says when a reminder is told, and before it is sent why it never would be", () => {
+  const now = Date.parse("2026-11-24T10:00:00Z");
+  const dates = { start: Date.parse("2026-11-24T09:00:00Z"), end: Date.parse("2026-11-24T13:00:00Z") };
+  const said = (at: string, from: "start" | "end", known = [] as (typeof SAVE)[], recurs = false) =>
+    noteOf({ at, from, text: "x" }, { ...dates, recurs }, known, "UTC", now);
+  assert.deepEqual(said("-PT2H", "end"), { text: "Told Tue 24 Nov 11:00", wrong: false });
+  assert.deepEqual(said("+PT30M", "start"), { text: "Tue 24 Nov 09:30 is over.", wrong: true });
+  assert.deepEqual(said("+PT4H", "start"), { text: "Tue 24 Nov 13:00 is not before the end.", wrong: true });
+  assert.equal(said("+PT4H", "start", [{ ...SAVE, at: "+PT4H", from: "start", text: "x" }])?.wrong, false);
+  assert.deepEqual(said("+PT30M", "start", [], true), {
+    text: "Tue 24 Nov 09:30 is over: it is told of later ones.",
+    wrong: false,
+  });
+  assert.equal(noteOf(SAVE, { start: null, end: null }, [], "UTC", now), null);
 });
 
 test("a form that was not touched changes nothing, and follows what others have changed", () => {

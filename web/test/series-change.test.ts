@@ -36,6 +36,7 @@ const SERIES: Series = {
   until_local: "12:00:00",
   fit: "all",
   reservations: [{ resource_type: "physical:host", min: 2, max: 2 }],
+  reminders: [{ at: "-PT2H", from: "end", text: "save" }],
   booked_until: null,
   created_at: "2026-11-01T00:00:00Z",
   deleted_at: null,
@@ -51,6 +52,13 @@ function changed(part: Partial<SeriesForm>, since: string | null = null, series 
   const shown = formOf(series, since, NOW);
   return changeOf(series, since, shown, { ...shown, ...part });
 }
+
+test("reminders are sent as a whole, and only if they are others", () => {
+  const shown = formOf(SERIES, null, NOW).reminders;
+  assert.deepEqual(shown, SERIES.reminders);
+  assert.deepEqual(changed({ reminders: [...shown] }), {});
+  assert.deepEqual(changed({ reminders: [] }, "2026-12-21T09:00:00"), { reminders: [], from: "2026-12-21T09:00:00" });
+});
 
 test("a change is about what is to come, from one on", () => {
   assert.deepEqual(

@@ -233,6 +233,7 @@ export interface Series {
   until_local: string | null;
   fit: "all" | "as_many";
   reservations: Wish[];
+  reminders?: Pick<Reminder, "at" | "from" | "text">[];
   booked_until: Instant | null;
   /** The series that this one goes on from. */
   previous_id?: string | null;

@@ -52,6 +52,14 @@ export function Dialog(props: DialogProps) {
     onClose();
     return true;
   };
+  // What a form is refused for may be out of sight: it is brought into it, once.
+  const sent = useRef(false);
+  const told = useRef<Element | null>(null);
+  useEffect(() => {
+    const wrong = sent.current ? (box.current?.querySelector(".field-error, .banner.error") ?? null) : null;
+    if (wrong !== null && wrong !== told.current) wrong.scrollIntoView({ block: "nearest" });
+    told.current = wrong;
+  });
   useEffect(() => (closable ? coverPage({ onBack: () => back.current() }) : undefined), [closable]);
   return (
     <dialog
@@ -70,9 +78,11 @@ export function Dialog(props: DialogProps) {
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
+          sent.current = true;
           if (fields.unsettled === 0) onSubmit?.();
         }}
         onInput={() => {
+          sent.current = false;
           edited.current = true;
           setHeld(false);
           onEdit?.();

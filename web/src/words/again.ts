@@ -3,10 +3,11 @@
 import type { Json, Lease, Reservation, Wish } from "../api/types.ts";
 import { SHOWN_ELSEWHERE } from "./parameters.ts";
 import { DEFAULT_WITHIN, bySchema, isoOf, paramsOf, wantOf } from "./question.ts";
+import { inAddress, wishesOf } from "./reminders.ts";
 
 /** Returns the parameters of "Find a time" for what a lease has, for as long as it has it, as soon as possible. */
 export function againParams(
-  lease: Pick<Lease, "start_date" | "end_date" | "reservations">,
+  lease: Pick<Lease, "start_date" | "end_date" | "reservations" | "reminders">,
 ): Record<string, string | number | null> {
   const minutes = minutesOf(Date.parse(lease.end_date) - Date.parse(lease.start_date));
   const length =
@@ -17,7 +18,8 @@ export function againParams(
         : isoOf(minutes, "minutes");
   const wants = lease.reservations.map((one) => wantOf(wishAgain(one, lease.reservations)));
   if (wants.length === 0) return {};
-  return paramsOf({ wants, length, from: null, within: DEFAULT_WITHIN, to: null, exactly: null });
+  const params = paramsOf({ wants, length, from: null, within: DEFAULT_WITHIN, to: null, exactly: null });
+  return { ...params, remind: inAddress(wishesOf(lease)) };
 }
 
 const MINUTE = 60_000;

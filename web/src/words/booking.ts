@@ -89,7 +89,7 @@ function unplaced(question: Question, now: number): { start: number; end: number
 }
 
 /** Returns the form as it is opened. */
-export function newBooking(subject: Subject): Booking {
+export function newBooking(subject: Subject, reminders: readonly Wish[] = []): Booking {
   return {
     name: null,
     ends: subject.question.wants.map(() => "default"),
@@ -101,7 +101,7 @@ export function newBooking(subject: Subject): Booking {
     more: null,
     start: cut(subject.first),
     repeat: null,
-    reminders: [],
+    reminders,
     some: null,
   };
 }

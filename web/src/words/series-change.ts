@@ -2,6 +2,7 @@
 /** Changes of what recurs, between the form, the API and words. Pure. */
 import type { Occurrence, Series, Wish } from "../api/types.ts";
 import { plural } from "../time/format.ts";
+import { type Wish as Reminding, sameWishes, sentOf, wishesOf } from "./reminders.ts";
 import { type Every, ruleOf } from "./series.ts";
 
 /** What a form asks of a change. */
@@ -19,6 +20,7 @@ export interface SeriesForm {
   /** The last day; "": it has no end, or as it is. */
   until: string;
   reservations: readonly Wish[];
+  reminders: readonly Reminding[];
 }
 
 /** Returns the occurrences that a change is about: those to come, from one of them on. */
@@ -45,6 +47,7 @@ export function formOf(series: Series, since: string | null, now: number): Serie
     every: null,
     until: hasEnd(series.rule) ? (untilOf(series.rule) ?? last.slice(0, 10)) : "",
     reservations: series.reservations,
+    reminders: wishesOf(series),
   };
 }
 
@@ -92,6 +95,8 @@ export function changeOf(
     if (end !== untilLocal(series, shown.start, shown.end ?? "")) change.until_local = end;
   } else if (form.duration !== shown.duration) change.duration = form.duration;
   if (JSON.stringify(form.reservations) !== JSON.stringify(shown.reservations)) change.reservations = form.reservations;
+  const reminders = sentOf(form.reminders);
+  if (!sameWishes(reminders, shown.reminders)) change.reminders = reminders;
   if (Object.keys(change).length > 0 && since !== null) change.from = since;
   return change;
 }

@@ -30,6 +30,7 @@ import {
   reminderOf,
 } from "../../words/lease-change.ts";
 import { bySchema } from "../../words/question.ts";
+import { wishesOf } from "../../words/reminders.ts";
 import { hasBegun } from "./end-now.tsx";
 import { FixedFields, isChangeable } from "./fields.tsx";
 import { Fits } from "./fits.tsx";
@@ -148,7 +149,13 @@ export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "
         error={fields.get("/extend_if_free")}
         onChange={(goesOn) => put({ goesOn })}
       />
-      <RemindersField value={form.reminders} errors={fields} onChange={(reminders) => put({ reminders })} />
+      <RemindersField
+        value={form.reminders}
+        dates={{ start: begun ? Date.parse(seen.start_date) : form.start, end: form.end }}
+        known={wishesOf(seen)}
+        errors={fields}
+        onChange={(reminders) => put({ reminders })}
+      />
       {seen.reservations.map((one) => {
         const part = form.parts.find(({ id }) => id === one.id);
         if (!part) return null;

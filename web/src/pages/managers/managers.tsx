@@ -42,17 +42,17 @@ export function ManagersPage() {
             <td>
               <Phase {...managerState(manager)} />
             </td>
-            <td>
+            <td data-head="Seen">
               <When at={manager.seen_at} as="relative" />
               <br />
               <span class="muted">
                 started <When at={manager.started_at} as="relative" />
               </span>
             </td>
-            <td>
+            <td data-head="Works on">
               <Work manager={manager} />
             </td>
-            <td>
+            <td data-head="Trouble">
               <Troubles sentences={troublesOf(manager, data?.managers ?? [], present.value)} />
             </td>
           </tr>

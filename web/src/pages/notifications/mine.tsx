@@ -9,6 +9,7 @@ import { note } from "../../parts/announce.tsx";
 import { BusyButton, Skeleton, Trouble } from "../../parts/basics.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { allZones } from "../../time/zone.ts";
+import { sentence } from "../../words/events.ts";
 import { isSent, OWN_EVENTS, switchEvent } from "../../words/subscriptions.ts";
 
 const PATH = "v1/subscriptions/mine";
@@ -64,9 +65,7 @@ function Choice({ found, onDone }: { found: Subscription; onDone: () => void }) 
     >
       {found.reason && (
         <div class="banner" role="status">
-          <p>
-            {isDisabled ? "No mail is sent" : "The last mail was not sent"}: {found.reason}
-          </p>
+          <p>{sentence(`${isDisabled ? "No mail is sent" : "The last mail was not sent"}: ${found.reason}`)}</p>
           {isDisabled && (
             <button type="button" onClick={() => void save({ state: "active" }, "Mail is sent again")}>
               Send it again

@@ -7,6 +7,7 @@ import type { Subscription, SubscriptionList } from "../../api/subscriptions.ts"
 import { Empty, PageHead, When } from "../../parts/basics.tsx";
 import { List } from "../../parts/list.tsx";
 import { Phase } from "../../parts/state.tsx";
+import { sentence } from "../../words/events.ts";
 import { backlogOf, subscriptionState } from "../../words/subscriptions.ts";
 import { type Act, ActDialog, verbsOf } from "./acts.tsx";
 import { NewHookDialog } from "./new-hook.tsx";
@@ -83,10 +84,12 @@ function Row({ found, onAct }: { found: Subscription; onAct: (act: Act) => void 
             {text}
           </p>
         ))}
-        {found.reason && <p class="missing">{found.reason}</p>}
+        {found.reason && <p class="missing">{sentence(found.reason)}</p>}
       </td>
-      <td>{found.events.join(", ")}</td>
-      <td>{found.last_delivered_at ? <When at={found.last_delivered_at} as="relative" /> : "never"}</td>
+      <td data-head="Events">{found.events.join(", ")}</td>
+      <td data-head="Last sent">
+        {found.last_delivered_at ? <When at={found.last_delivered_at} as="relative" /> : "never"}
+      </td>
       <td>
         <div class="row row-actions">
           {verbsOf(found).map(({ act, text }) => (

@@ -13,6 +13,9 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { List } from "../../parts/list.tsx";
 import { hrefOf } from "../../router.ts";
+import { present } from "../../time/now.ts";
+import { zone } from "../../time/zone.ts";
+import { inPageWords } from "../../words/refusal.ts";
 
 const VERBS: Readonly<Record<string, string>> = {
   retry: "Try again",
@@ -55,19 +58,24 @@ export function ProblemsPage() {
               <Subject problem={problem} />
               {problem.region && <span class="muted"> in {problem.region}</span>}
             </th>
-            <td>
+            <td data-head="Since">
               <When at={problem.since} />
             </td>
             <td>
               {problem.explanation.map((sentence) => (
-                <p key={sentence}>{sentence}</p>
+                <p key={sentence}>{inPageWords(sentence, zone.value, present.value)}</p>
               ))}
             </td>
             {acts && (
               <td>
                 <div class="row">
                   {problem.actions.map((action) => (
-                    <button key={action} type="button" onClick={() => setChosen({ problem, action })}>
+                    <button
+                      key={action}
+                      type="button"
+                      aria-label={`${VERBS[action] ?? action}: ${problem.summary}`}
+                      onClick={() => setChosen({ problem, action })}
+                    >
                       {VERBS[action] ?? action}
                     </button>
                   ))}
@@ -119,7 +127,7 @@ function ActDialog({ problem, action, onClose, onDone }: Chosen & { onClose: () 
     try {
       const body = { reason: reason.trim(), dry_run: false, ...(isUnknown ? { confirm: confirm.trim() } : {}) };
       const { data } = await request<{ repair: ProblemRepair }>("POST", path, { body });
-      note(data.repair.said.join(" "));
+      note(inPageWords(data.repair.said.join(" "), zone.value, present.value));
       onDone();
     } catch (refused) {
       setError(refused);
@@ -147,7 +155,7 @@ function ActDialog({ problem, action, onClose, onDone }: Chosen & { onClose: () 
       <div class="stack" role="status" aria-busy={preview.loading}>
         {preview.loading && <p class="muted">Looking what would be done…</p>}
         {preview.data?.repair.said.map((sentence) => (
-          <p key={sentence}>{sentence}</p>
+          <p key={sentence}>{inPageWords(sentence, zone.value, present.value)}</p>
         ))}
       </div>
       <Field label="Reason" error={fields.get("/reason")} hint="It goes into the history, for operators.">

@@ -6,7 +6,7 @@ import type { Opening, WhyNot } from "../../api/types.ts";
 import { BusyButton } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
-import { hrefOf } from "../../router.ts";
+import { hrefOf, place } from "../../router.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import {
@@ -23,6 +23,7 @@ import {
 } from "../../words/booking.ts";
 import { whatOf } from "../../words/lease.ts";
 import { type Question, wishOf } from "../../words/question.ts";
+import { fromAddress } from "../../words/reminders.ts";
 import { beforeOf } from "../../words/waiting.ts";
 import { DetailFields } from "./details.tsx";
 import { HandingOver, Instead, PatienceField } from "./kinds.tsx";
@@ -70,7 +71,7 @@ export function BookDialog({ question, opening, fits, marked, onClose }: BookPro
   const [subject, setSubject] = useState(() =>
     subjectOf(question, opening, opening && windowOf(opening), opened, fits),
   );
-  const [form, setForm] = useState<Booking>(() => newBooking(subject));
+  const [form, setForm] = useState<Booking>(() => newBooking(subject, fromAddress(place.value.params.get("remind"))));
   const { busy, error, setError, send } = useSending(marked);
   const edit = (part: Partial<Booking>) => {
     setError(null);

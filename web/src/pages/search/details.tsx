@@ -32,12 +32,14 @@ interface DetailProps {
 export function DetailFields(props: DetailProps) {
   const { subject, form, plan, errors, edit } = props;
   const box = useRef<HTMLDetailsElement>(null);
+  // What comes from a lease that is booked again is seen.
+  const again = useRef(form.reminders.length > 0).current;
   const refused = [...errors.keys()].some((one) => !["/name", "/wait", "/end_date"].includes(one));
   if (refused && box.current) box.current.open = true;
   const waits = plan.way === "waits";
   const placed = !waits && !subject.question.exactly && subject.last - subject.first >= FIVE_MINUTES;
   return (
-    <details class="more-fields" ref={box}>
+    <details class="more-fields" ref={box} open={again}>
       <summary>More</summary>
       <div class="stack roomy">
         {placed && (
@@ -51,7 +53,12 @@ export function DetailFields(props: DetailProps) {
         )}
         {waits ? <WaitingDetails {...props} /> : <PlacedDetails {...props} />}
         <EndFields {...props} />
-        <RemindersField value={form.reminders} errors={errors} onChange={(reminders) => edit({ reminders })} />
+        <RemindersField
+          value={form.reminders}
+          dates={waits ? { start: null, end: null } : { ...plan, recurs: plan.way === "recurs" }}
+          errors={errors}
+          onChange={(reminders) => edit({ reminders })}
+        />
         {plan.way !== "recurs" && (
           <MoreField
             more={form.more}

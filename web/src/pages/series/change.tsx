@@ -13,6 +13,7 @@ import { ClockField, DayField } from "../../parts/datetime.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { LengthInput } from "../../parts/length.tsx";
 import { NumberInput } from "../../parts/number.tsx";
+import { RemindersField, reminderPointers } from "../../parts/reminders.tsx";
 import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { fromWall, shortName, zone } from "../../time/zone.ts";
@@ -60,8 +61,9 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
     "PUT",
   );
   const found = asked.data?.series.occurrences ?? [];
+  const first = found[0] ?? scope[0];
   const unfit = found.filter((one) => one.state === "unfit");
-  const { fields, others } = sentencesOf(error ?? asked.error, POINTERS);
+  const { fields, others } = sentencesOf(error ?? asked.error, [...POINTERS, ...reminderPointers(form.reminders)]);
   const submit = async () => {
     if (busy || !settled) return;
     if (empty) return onClose();
@@ -182,6 +184,13 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
         />
       ))}
       {fields.get("/reservations") && <p class="field-error">{fields.get("/reservations")}</p>}
+      <RemindersField
+        value={form.reminders}
+        dates={{ start: instantOf(first?.start_date), end: instantOf(first?.end_date), recurs: true }}
+        known={shown.reminders}
+        errors={fields}
+        onChange={(reminders) => edit({ reminders })}
+      />
       {scope.some((one) => one.changed) && (
         <label class="check">
           <input type="checkbox" checked={changed} onChange={(event) => setChanged(event.currentTarget.checked)} />
@@ -211,6 +220,10 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
       <FormErrors sentences={[fields.get("/from"), ...others].filter((one): one is string => Boolean(one))} />
     </Dialog>
   );
+}
+
+function instantOf(date: string | undefined): number | null {
+  return date === undefined ? null : Date.parse(date);
 }
 
 /** How many are reserved. */
