@@ -231,7 +231,7 @@ READ_HERE = {
     "blazar.model.base.dates": "date",
     "blazar.api.leases.v1_0.formats": "date of 1.0",
     "blazar.api.http.queries": "marker",
-    "blazar.api.reports.routes": "day or date",
+    "blazar.api.http.readers": "day or date",
     "blazar.api.series.requests": "local time",
     "blazar.model.base.json_text": "body",
     "blazar.model.resources.requirements": "requirement",
