@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from blazarclient import shell
-from blazarclient.commands import base, change, create, watch
+from blazarclient.commands import base, change, create
 from blazarclient.commands.booking import Progress
 from blazarclient.library import history, transport
 from blazarclient.text_columns import HarmlessStream, harmless
@@ -112,7 +112,6 @@ def spoiling(world):
 @pytest.fixture
 def run(spoiling, capsys, monkeypatch):
     monkeypatch.setattr(base, "clock", lambda: NOON)
-    monkeypatch.setattr(watch, "LEAST", 0.0)
     for module in (change, create):
         monkeypatch.setattr(module, "time", Time())
     monkeypatch.setattr(transport, "PAUSES", (0.0,))
