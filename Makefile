@@ -35,7 +35,7 @@ demo: $(BIN)/.run ## serve a cloud of 60 hosts with months of leases of several 
 # An idle worker steals tests from the other one; tests that share a fixture of their module mostly stay together.
 TWO := -n 2 --dist worksteal
 
-test: $(BIN)/.dev ## the fast tests (3 minutes)
+test: $(BIN)/.dev ## the fast tests (3 to 6 minutes)
 	$(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" $(ARGS)
 
 # What a change most likely breaks is tried with each change; with FULL=1 everything is, with all cases, as each night.
@@ -46,10 +46,10 @@ SIZES := $(if $(FULL),\
 	BLAZAR_CASES=$${BLAZAR_CASES:-10000} BLAZAR_FENCE_EVERY=$${BLAZAR_FENCE_EVERY:-1} \
 	BLAZAR_KILLS=$${BLAZAR_KILLS:-220} BLAZAR_TRIALS=$${BLAZAR_TRIALS:-70} \
 	BLAZAR_ROUNDS=$${BLAZAR_ROUNDS:-50} BLAZAR_LIVES=$${BLAZAR_LIVES:-200},\
-	BLAZAR_PERCENT=$${BLAZAR_PERCENT:-20} \
-	BLAZAR_CASES=$${BLAZAR_CASES:-500} BLAZAR_FENCE_EVERY=$${BLAZAR_FENCE_EVERY:-10} \
+	BLAZAR_PERCENT=$${BLAZAR_PERCENT:-10} \
+	BLAZAR_CASES=$${BLAZAR_CASES:-300} BLAZAR_FENCE_EVERY=$${BLAZAR_FENCE_EVERY:-20} \
 	BLAZAR_KILLS=$${BLAZAR_KILLS:-60} BLAZAR_TRIALS=$${BLAZAR_TRIALS:-20} \
-	BLAZAR_ROUNDS=$${BLAZAR_ROUNDS:-10} BLAZAR_LIVES=$${BLAZAR_LIVES:-30})
+	BLAZAR_ROUNDS=$${BLAZAR_ROUNDS:-10} BLAZAR_LIVES=$${BLAZAR_LIVES:-20})
 
 # Tests that compute, or use one program of their own, run in parallel; tests that race, kill and measure run alone.
 SIDE_BY_SIDE := tests/slow/test_fencing.py tests/manager tests/resources tests/enforcement tests/model tests/calendar \

@@ -24,6 +24,7 @@ def cases(*harnesses: Harness, slow: bool) -> list[object]:
     return [pytest.param(h, check, id=f"{h}-{check}") for h in harnesses for check in checks(h, slow=slow)]
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(52)
 @pytest.mark.parametrize(("harness", "check"), cases(*EVERY, slow=False))
 def test_a_type_does_what_all_types_must(harness: Harness, check: Check):

@@ -164,6 +164,7 @@ def test_there_are_at_least_150_of_them():
     assert len({bad.name for bad in ALL}) == len(ALL)
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(253)
 @pytest.mark.parametrize("bad", ALL, ids=lambda bad: bad.name)
 def test_a_bad_request_is_refused_with_a_sentence_and_changes_nothing(place, contents: Contents, bad: Bad):

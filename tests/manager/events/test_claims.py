@@ -506,6 +506,7 @@ SIZES = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("change", ["nothing", *(pytest.param(name, marks=pytest.mark.slow) for name in CHANGES)])
 @pytest.mark.parametrize("state", STATES)
