@@ -124,7 +124,7 @@ $(SHIFTED): tests/web/shifted_clock.c
 ELSEWHEN = $(if $(AT),at=$$(date -ud "$(AT)" +%s) && CLOCK_SHIFT=$$((at - $$(date +%s))) LD_PRELOAD=$(CURDIR)/$(SHIFTED))
 
 test-web: $(BIN)/.dev $(WEB) $(if $(AT),$(SHIFTED)) ## the tests of the web pages in a browser (Chromium, Node); AT="Sunday 23:30"
-	$(ELSEWHEN) $(BIN)/python -m pytest -q -n 2 --dist loadfile -m web --timeout 300 tests/web $(ARGS)
+	$(ELSEWHEN) $(BIN)/python -m pytest -q -n 2 --dist loadfile -m web --timeout 300 $(ARGS)
 
 # A tracer slows each line several times over, so what measures CPU is left out.
 coverage: $(BIN)/.dev ## lines and branches that the fast tests run; the report is in .coverage-html (5 minutes)
