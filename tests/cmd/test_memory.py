@@ -121,6 +121,7 @@ class Service:
         return highest
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_memory_is_back_after_the_longest_leases_were_listed_and_deleted(tmp_path, record_property):
