@@ -49,7 +49,7 @@ class Wait:
     tries may fail, None if they are not counted, and ``failed`` are those that did. ``advance``: it is booked at a
     start that was promised, and that becomes earlier if possible. It starts no later than ``latest``, None if any start
     will do. If ``shortest`` is given, that is how long it has to be at least, and ``longest`` how long it was asked
-    for: it gets as much of that as fits.
+    for: it gets as much of that as fits. ``max_price`` is the most that it may cost, a decimal; None: any price.
     """
 
     queued_at: datetime
@@ -64,6 +64,7 @@ class Wait:
     latest: datetime | None = None
     shortest: timedelta | None = None
     longest: timedelta | None = None
+    max_price: str | None = None
 
     @property
     def gives_up_at(self) -> datetime:
@@ -91,6 +92,8 @@ def terms_json(wait: Wait) -> dict[str, Any] | None:
         stored["latest"] = wait.latest.isoformat()
     if wait.shortest is not None and wait.longest is not None:
         stored["length"] = [int(wait.shortest.total_seconds()), int(wait.longest.total_seconds())]
+    if wait.max_price is not None:
+        stored["max_price"] = wait.max_price
     return stored or None
 
 
@@ -112,4 +115,5 @@ def with_terms(wait: Wait, stored: Mapping[str, Any] | None) -> Wait:
         latest=None if latest is None else datetime.fromisoformat(latest),
         shortest=shortest,
         longest=longest,
+        max_price=stored.get("max_price"),
     )

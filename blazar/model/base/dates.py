@@ -31,6 +31,7 @@ LOCAL_DATE = r"\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?"
 """Matches a date without an offset. Programs write fractions of a second, which are cut off."""
 
 _DATE = re.compile(rf"{LOCAL_DATE}([Zz]|[+-]\d\d(:?\d\d)?)?", re.ASCII)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _LOST_PLUS = re.compile(rf"{LOCAL_DATE} \d\d(:?\d\d)?", re.ASCII)
 _FRACTION = re.compile(r"\.\d+", re.ASCII)
 _ISO = re.compile(
@@ -93,6 +94,13 @@ def date(text: str, place: Place, *, zone: str = "UTC", wanted: str = DATE_ONLY)
     if not (FIRST_YEAR <= named.year <= LAST_YEAR and FIRST_YEAR <= found.year <= LAST_YEAR):
         raise place.invalid(text, f"a date of the years {FIRST_YEAR} to {LAST_YEAR}")
     return found
+
+
+def day_or_date(text: str, place: Place, *, zone: str) -> datetime:
+    """Return a date in UTC; a day alone begins at midnight of ``zone``. InvalidInput."""
+    if _DAY.fullmatch(text):
+        return date(f"{text}T00:00", place, zone=zone, wanted="a day such as 2030-04-01")
+    return date(text, place, wanted=f"{DATE_ONLY}, or a day such as 2030-04-01")
 
 
 def to_the_second(text: str) -> str:

@@ -13,6 +13,7 @@ import threading
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import StoreUnavailable
@@ -32,6 +33,43 @@ class _Sentence:
     times: int = 0
 
 
+class Repeats:
+    """Counts sentences that are said again and again, each of which is logged once a minute. It is not locked.
+
+    ``most`` different ones are logged in a minute.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._sentences: dict[str, _Sentence] = {}
+
+    def count(self, sentence: str, now: float, *, since: float = float("-inf")) -> str | None:
+        """Return what to add to a sentence that is logged now; None if it was logged within the last minute.
+
+        What was said before ``since`` belongs to something else, and is not counted with it.
+        """
+        known = self._sentences.get(sentence)
+        if known is not None and now - known.said_at < MINUTE:
+            known.times += 1
+            return None
+        recent = {text: sentence for text, sentence in self._sentences.items() if now - sentence.said_at < MINUTE}
+        if known is None and len(recent) >= self._most:
+            return None
+        self._sentences = {**recent, sentence: _Sentence(now)}
+        if known is None or known.times == 0 or known.said_at < since:
+            return ""
+        return f" ({known.times + 1} times in {now - known.said_at:.0f} s)"
+
+
+@dataclass(frozen=True, slots=True)
+class LastingTrouble:
+    """Trouble of a process that is not over: since when, its last failure, and what that one was, as a sentence."""
+
+    since: datetime
+    last_at: datetime
+    sentence: str
+
+
 class Trouble:
     """One kind of trouble of a process, such as a database that does not answer; any number of threads may meet it.
 
@@ -46,7 +84,8 @@ class Trouble:
         self.lasts = False
         self._since = self._last = self._over_at = float("-inf")
         self._times = 0
-        self._sentences: dict[str, _Sentence] = {}
+        self._last_sentence = ""
+        self._repeats = Repeats()
 
     def log_failure(self, sentence: str, error: BaseException | None = None, *, level: int = logging.ERROR) -> None:
         """Count a failure, and log it if it is time; ``error`` is one whose traceback is logged with it."""
@@ -54,9 +93,9 @@ class Trouble:
             now = self._clock()
             if not self.lasts:
                 self.lasts, self._since, self._times = True, now, 0
-            self._last = now
+            self._last, self._last_sentence = now, sentence
             self._times += 1
-            told = self._count_and_describe(sentence, now)
+            told = self._repeats.count(sentence, now, since=self._since)
         if told is not None:
             self._log.log(level, "%s%s", sentence, told, exc_info=error)
 
@@ -75,20 +114,13 @@ class Trouble:
             self._over_at = now
         self._log.info("%s again, after %.0f s and %d failures", self._what, lasted, times)
 
-    def _count_and_describe(self, sentence: str, now: float) -> str | None:
-        """Return what to add to a sentence that is logged now; None if it was logged within the last minute."""
-        known = self._sentences.get(sentence)
-        if known is not None and now - known.said_at < MINUTE:
-            known.times += 1
-            return None
-        recent = {text: sentence for text, sentence in self._sentences.items() if now - sentence.said_at < MINUTE}
-        if known is None and len(recent) >= MOST:
-            return None
-        # What was said an hour ago is not counted with what begins now.
-        self._sentences = {**recent, sentence: _Sentence(now)}
-        if known is None or known.times == 0 or known.said_at < self._since:
-            return ""
-        return f" ({known.times + 1} times in {now - known.said_at:.0f} s)"
+    def describe(self, now: datetime) -> LastingTrouble | None:
+        """Return what lasts, in the time of a clock that says it is ``now``; None if there is no trouble."""
+        with self._lock:
+            if not self.lasts:
+                return None
+            since, last, sentence, here = self._since, self._last, self._last_sentence, self._clock()
+        return LastingTrouble(now - timedelta(seconds=here - since), now - timedelta(seconds=here - last), sentence)
 
 
 def log_level(error: Exception, usual: int = logging.ERROR) -> int:

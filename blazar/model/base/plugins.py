@@ -6,13 +6,27 @@ Only what the configuration names is loaded; parts of the API need no name.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from importlib.metadata import EntryPoint, entry_points
+import sys
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from importlib import metadata
+from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any, Generic, Protocol
 
 from blazar.model.base.errors import InvalidInput
 
 OURS = "blazar"
+
+
+def entry_points(*, group: str) -> EntryPoints:
+    """Return the entry points of a group that any package has."""
+    return _read_all(tuple(sys.path))(group=group)
+
+
+@lru_cache(maxsize=1)
+def _read_all(_path: tuple[str, ...]) -> Callable[..., EntryPoints]:
+    """Return what selects of the entry points of all packages on a path; to read them takes 20 ms each time."""
+    return metadata.entry_points().select
 
 
 def entry_points_of(namespace: str) -> Mapping[str, EntryPoint]:

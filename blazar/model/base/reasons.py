@@ -13,6 +13,11 @@ from datetime import datetime
 from enum import StrEnum
 
 
+def spell_count(number: int, noun: str) -> str:
+    """Return how many there are, as a sentence says it: ``1 server``, ``3 servers``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class ReasonCode(StrEnum):
     """The kinds of reasons. Of several, the one that comes first here stands for all."""
 
@@ -30,6 +35,7 @@ class ReasonCode(StrEnum):
     CLOUD_UNAVAILABLE = "cloud_unavailable"
     NO_ROOM_MADE = "no_room_made"
     MAKING_ROOM = "making_room"
+    HOST_WAKING = "host_waking"
     RESOURCE_NOT_READY = "resource_not_ready"
     REFERENT_FAILED = "referent_failed"
 

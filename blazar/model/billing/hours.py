@@ -8,7 +8,7 @@ comes twice and so does its factor, and where it goes forward, what would begin 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
@@ -33,7 +33,8 @@ class HoursFactor:
     days: frozenset[int]
     start: int
     end: int
-    factor: Fraction
+    factor: Fraction = field(hash=False)
+    """The hash of a fraction takes long."""
 
     @property
     def length(self) -> int:
@@ -81,6 +82,8 @@ def _split_local(week: _Week, start: int, end: int) -> Iterator[FactorTime]:
     weeks = (last - first) // _WEEK + 1
     found: dict[int, tuple[int, int, int]] = {}
     for begin, over, number in week.parts:
+        if weeks == 1 and (first + over <= start or end <= first + begin):
+            continue
         length = over - begin
         # What lies before the span of the part in the first week, and after it of that in the last one.
         before = min(max(start - first - begin, 0), length)

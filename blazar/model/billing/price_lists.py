@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
+from math import prod
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from blazar.model.base import dates
 from blazar.model.base.dates import Place, in_body
 from blazar.model.base.errors import InvalidInput, pointer_to
-from blazar.model.billing.charges import DECIMALS, NANO
+from blazar.model.billing.charges import DECIMALS, NANO, WHOLE
 from blazar.model.billing.hours import DAY, HoursFactor
 from blazar.model.resources.requirements import Anything, Requirement, matches, parse_requirement, property_keys
 from blazar.model.resources.resource import HOST, VOLUME, PropertyValue
@@ -120,19 +122,17 @@ class PriceList:
 
     def find_booking_factor(self, project_id: str, lead: int, amount: int) -> Fraction:
         """Return the factor that is fixed when it is booked: of a project, so many seconds ahead, so many of it."""
-        ahead = next((entry.factor for entry in self.lead if lead < entry.below), Fraction(1))
-        many = next((entry.factor for entry in reversed(self.amount) if amount > entry.above), Fraction(1))
-        return ahead * many * dict(self.projects).get(project_id, Fraction(1))
+        ahead = next((entry.factor for entry in self.lead if lead < entry.below), None)
+        many = next((entry.factor for entry in reversed(self.amount) if amount > entry.above), None)
+        own = next((factor for id_, factor in self.projects if id_ == project_id), None)
+        found = [factor for factor in (ahead, many, own) if factor is not None]
+        return prod(found[1:], start=found[0]) if found else WHOLE
 
     def find_share(self, before_start: int) -> Fraction:
         """Return the share that is charged of what is given back so many seconds before the start; negative: after."""
         if before_start <= 0:
             return self.early_return
-        shares = (
-            entry.share
-            for entry in self.cancellation
-            if entry.before_start is None or before_start > entry.before_start
-        )
+        shares = (e.share for e in self.cancellation if e.before_start is None or before_start > e.before_start)
         return next(shares, Fraction(0))
 
     def round_time(self, seconds: int) -> int:
@@ -146,8 +146,8 @@ def find_list(lists: Iterable[PriceList], booked_at: datetime, instant: datetime
     Of those that were published by then it is the one that became valid last. A list replaces those before it that
     would become valid at the same time or later; so it is the last one published of those that are valid.
     """
-    known = (one for one in lists if one.published_at <= booked_at and one.valid_from <= instant)
-    return max(known, key=lambda one: one.version, default=None)
+    known = [one for one in lists if one.published_at <= booked_at and one.valid_from <= instant]
+    return max(known, key=attrgetter("version"), default=None)
 
 
 def check_currency(new: PriceList, published: PriceList) -> None:
@@ -182,13 +182,14 @@ def check_privacy(new: PriceList, private: Mapping[str, Collection[str]]) -> Non
 def parse_price_list(document: object, *, version: int, published_at: datetime) -> PriceList:
     """Return the price list that a document describes. InvalidInput names the field and what would fit."""
     given = _Given(document).fields(_NEEDED, _OPTIONAL)
+    zone = dates.zone(given["time_zone"].text(), given["time_zone"].place)
     return PriceList(
         version=version,
         published_at=published_at,
-        valid_from=dates.date(given["valid_from"].text(), given["valid_from"].place),
+        valid_from=dates.day_or_date(given["valid_from"].text(), given["valid_from"].place, zone=zone),
         currency=given["currency"].match(_CURRENCY, "an ISO 4217 code such as EUR, or a word in capitals such as SU"),
         decimals=given["decimals"].whole(0, DECIMALS),
-        zone=dates.zone(given["time_zone"].text(), given["time_zone"].place),
+        zone=zone,
         prices=_parse_prices(given["prices"]),
         fee=_read(given, "fee", _Given.amount, 0),
         hours=_read(given, "hours", _parse_all_hours, ()),
@@ -236,7 +237,7 @@ def _parse_hours(part: _Given) -> HoursFactor:
         raise given["days"].refuse(f"some of {', '.join(_WEEKDAYS)}, or leave it out for all days")
     return HoursFactor(
         frozenset(map(_WEEKDAYS.index, days)),
-        _read(given, "from", _Given.time, 0),
+        _read(given, "from", _Given.first_time, 0),
         _read(given, "to", _Given.time, 0),
         given["factor"].factor(),
     )
@@ -383,6 +384,11 @@ class _Given:
     def time(self) -> int:
         text = self.match(_TIME, "a time of day from 00:00 to 24:00, such as 09:00")
         return (int(text[:2]) * 3600 + int(text[3:]) * 60) % DAY
+
+    def first_time(self) -> int:
+        if self.value == "24:00":
+            raise self.refuse("00:00, on the days after these")
+        return self.time()
 
     def requirement(self) -> Requirement:
         try:

@@ -9,14 +9,15 @@ into how many uses a span was cut.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
 
+from blazar.model.base.clock import later
 from blazar.model.base.window import Window
-from blazar.model.billing.charges import ChargeCategory, ChargeLine, ChargeStatus, price_seconds
+from blazar.model.billing.charges import WHOLE, ChargeCategory, ChargeLine, ChargeStatus, price_seconds, take_share
 from blazar.model.billing.hours import split_by_hours
 from blazar.model.billing.price_lists import PriceList, find_list
 from blazar.model.use.resource_hours import epoch
@@ -29,30 +30,60 @@ class BookedPart:
     """What a lease has from ``since`` on, until the next part, and when that was booked.
 
     The first part begins with the lease, each extension is one more. After a transfer the prices are those that were
-    published at ``listed_at``; None: when it was booked.
+    published at ``listed_at``; None: when it was booked. ``moved``: when its begin was given back, and what that was.
     """
 
     since: datetime
     booked_at: datetime
     listed_at: datetime | None = None
+    moved: tuple[tuple[datetime, datetime], ...] = ()
+
+    def start_at(self, since: datetime, at: datetime) -> BookedPart:
+        """Return the part without what it has before an instant, if that is later than its begin; given back then."""
+        return replace(self, since=since, moved=(*self.moved, (at, self.since))) if since > self.since else self
+
+    def find_lead(self, added_at: datetime) -> int:
+        """Return the seconds from a booking to the begin that the part had then: what is kept keeps its lead."""
+        # What a change of the same second has added to it has the new begin; the part itself was there before.
+        begins = (begin for moved_at, begin in self.moved if added_at < moved_at or added_at == self.booked_at)
+        begin = next(begins, self.since)
+        return max(0, epoch(begin) - epoch(added_at))
+
+
+JoinedParts = Mapping[tuple[str, datetime | None], tuple[BookedPart, ...]]
+"""The parts of what was of another lease: of all that a reservation has (None), or of what of it was booked then."""
+
+
+def find_parts(joined: JoinedParts, reservation_id: str, added_at: datetime | None) -> tuple[BookedPart, ...] | None:
+    """Return the parts of what a reservation has since an instant; None if it was of no other lease."""
+    return joined.get((reservation_id, added_at)) or joined.get((reservation_id, None))
 
 
 @dataclass(frozen=True, slots=True)
 class ChargeTerms:
-    """For whom a lease is rated, its parts in their order, and the spans in which nobody used it, without overlaps."""
+    """For whom a lease is rated, its parts in their order, and the spans in which nobody used it, without overlaps.
+
+    ``joined`` are the parts of what was of another lease.
+    """
 
     project_id: str
     parts: tuple[BookedPart, ...]
     unused: tuple[Window, ...] = ()
+    joined: JoinedParts = field(default_factory=dict)
 
     @property
     def start(self) -> datetime:
         """Return when the lease starts by its booking."""
         return self.parts[0].since
 
-    def find_part(self, instant: datetime) -> BookedPart:
-        """Return the part to which an instant belongs; what is before the first one belongs to that."""
-        return next((part for part in reversed(self.parts) if part.since <= instant), self.parts[0])
+    def list_parts(self, reservation_id: str, added_at: datetime | None) -> tuple[BookedPart, ...]:
+        """Return the parts of what a reservation has since an instant; None: since the lease was booked."""
+        return find_parts(self.joined, reservation_id, added_at) or self.parts
+
+    def find_part(self, instant: datetime, use: PricedUse) -> BookedPart:
+        """Return the part of a use to which an instant belongs; what comes before the first belongs to that."""
+        parts = self.list_parts(use.reservation_id, use.added_at)
+        return next((part for part in reversed(parts) if part.since <= instant), parts[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +93,7 @@ class PricedUse:
     ``booked_amount`` is how many of the measure the reservation was booked with. ``added_at``: it was added to the
     lease then. Until ``handed_over_at`` it is late, in ``outages`` it is missing. ``given_back_at``: it was promised
     for this window, and given back then. ``rounded_from`` is the start of its reservation, if that ends with the
-    window: then its time is rounded up.
+    window: then its time is rounded up. ``kept`` is what its reservation keeps before what is given back.
     """
 
     reservation_id: str
@@ -75,6 +106,7 @@ class PricedUse:
     outages: tuple[Window, ...] = ()
     given_back_at: datetime | None = None
     rounded_from: datetime | None = None
+    kept: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +120,8 @@ class _LineKey:
     status: ChargeStatus
     version: int | None
     unit_nano: int
-    factor: Fraction
+    factor: Fraction = field(hash=False)
+    """The hash of a fraction costs more than all others together."""
 
 
 _Piece = tuple[_LineKey, int, int, int]
@@ -107,11 +140,8 @@ def rate(uses: Iterable[PricedUse], lists: Sequence[PriceList], terms: ChargeTer
 
     What is not charged has a line with the amount 0 that says why; but none if it was given back.
     """
-    amounts: Counter[PricedUse] = Counter()
-    for use in uses:
-        amounts[replace(use, amount=1)] += use.amount
     sums: dict[_LineKey, _LineTime] = {}
-    for use, amount in amounts.items():
+    for use, amount in _add_alike(tuple(uses)):
         for key, seconds, start, end in _rate_use(use, lists, terms):
             known = sums.setdefault(key, _LineTime(0, start, end))
             known.resource_seconds += amount * seconds
@@ -119,49 +149,100 @@ def rate(uses: Iterable[PricedUse], lists: Sequence[PriceList], terms: ChargeTer
     return tuple(sorted((_make_line(key, known) for key, known in sums.items()), key=_sort_key))
 
 
+def _add_alike(uses: Sequence[PricedUse]) -> Iterable[tuple[PricedUse, int]]:
+    """Return uses with their amounts, those that differ by these only as one."""
+    if len({(use.reservation_id, use.sku) for use in uses}) == len(uses):
+        return [(use, use.amount) for use in uses]
+    amounts: Counter[PricedUse] = Counter()
+    for use in uses:
+        amounts[replace(use, amount=1)] += use.amount
+    return amounts.items()
+
+
 def rate_fee(
     lists: Sequence[PriceList], terms: ChargeTerms, *, given_back_at: datetime | None = None
 ) -> ChargeLine | None:
     """Return the fee of a lease that starts, or the share of it that its cancellation costs; None: there is none."""
-    part = terms.parts[0]
-    found = find_list(lists, part.listed_at or part.booked_at, part.since)
-    share = Fraction(1)
-    category, status = ChargeCategory.FEE, ChargeStatus.USED
-    if found is not None and given_back_at is not None:
-        share = found.find_share(epoch(part.since) - epoch(given_back_at))
-        category, status = ChargeCategory.CANCELLATION, ChargeStatus.UNUSED
-    if found is None or not found.fee or not share:
+    if (due := _find_fee(lists, terms, given_back_at)) is None:
         return None
-    nano = round(found.fee * share)
-    window = Window(part.since, part.since + _SECOND)
+    found, share = due
+    category, status = ChargeCategory.FEE, ChargeStatus.USED
+    if given_back_at is not None:
+        category, status = ChargeCategory.CANCELLATION, ChargeStatus.UNUSED
+    window = Window(terms.start, terms.start + _SECOND)
+    nano = take_share(found.fee, share)
     return ChargeLine(window, category, status, nano, None, None, found.version, found.fee, share)
 
 
+def price_fee(lists: Sequence[PriceList], terms: ChargeTerms, *, given_back_at: datetime | None = None) -> int:
+    """Return the amount of the line that ``rate_fee`` returns, 0 if there is none."""
+    due = _find_fee(lists, terms, given_back_at)
+    return 0 if due is None else take_share(due[0].fee, due[1])
+
+
+def _find_fee(
+    lists: Sequence[PriceList], terms: ChargeTerms, given_back_at: datetime | None
+) -> tuple[PriceList, Fraction] | None:
+    """Return the list whose fee is due, and the share of it; None: there is none."""
+    part = terms.parts[0]
+    found = find_list(lists, part.listed_at or part.booked_at, part.since)
+    if found is None or not found.fee:
+        return None
+    share = WHOLE
+    if given_back_at is not None:
+        share = found.find_share(epoch(part.since) - epoch(given_back_at))
+    return (found, share) if share else None
+
+
 def _rate_use(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[_Piece]:
+    if use.kept is not None:
+        start = max(use.window.start, _find_rounded_end(use, use.kept, lists, terms))
+        if start >= use.window.end:
+            return
+        use = replace(use, window=Window(start, use.window.end))
     cuts = _list_cuts(use, lists, terms)
-    for start, end in pairwise(cuts):
-        yield from _rate_span(use, start, end, lists, terms)
+    for begin, over in pairwise(cuts):
+        yield from _rate_span(use, begin, over, lists, terms)
     if use.rounded_from is not None:
         yield from _round_up(use, use.rounded_from, lists, terms)
 
 
 def _round_up(use: PricedUse, begin: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[_Piece]:
     """Yield the seconds by which the time of a reservation is rounded up, at the price of its last second."""
-    end = epoch(use.window.end)
+    end, seconds = epoch(use.window.end), epoch(use.window.end) - epoch(begin)
+    found = _find_list(use, use.window.end - _SECOND, lists, terms)
+    if found is None or not (more := found.round_time(seconds) - seconds):
+        return
     for key, _, *last in _rate_span(use, end - 1, end, lists, terms):
-        if key.category is ChargeCategory.FREE:
-            continue
-        found = next(one for one in lists if one.version == key.version)
-        seconds = end - epoch(begin)
-        if more := found.round_time(seconds) - seconds:
+        if key.category is not ChargeCategory.FREE:
             category = ChargeCategory.ROUNDING_UP if use.given_back_at is None else key.category
             yield replace(key, category=category), more, last[0], last[1]
+
+
+def _find_rounded_end(use: PricedUse, kept: Window, lists: Sequence[PriceList], terms: ChargeTerms) -> datetime:
+    """Return until when what is kept is charged, its time rounded up: for that nobody pays as given back, too."""
+    found = _find_list(use, kept.end - _SECOND, lists, terms)
+    seconds = epoch(kept.end) - epoch(kept.start)
+    return kept.end if found is None else later(kept.start, timedelta(seconds=found.round_time(seconds)))
+
+
+def _find_list(use: PricedUse, instant: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> PriceList | None:
+    """Return the list by which a use is charged at an instant."""
+    part = terms.find_part(instant, use)
+    added_at = _find_added_at(use, part)
+    return find_list(lists, max(part.listed_at or added_at, added_at), instant)
+
+
+def _find_added_at(use: PricedUse, part: BookedPart) -> datetime:
+    """Return when a use was booked that belongs to a part of its lease."""
+    return part.booked_at if use.added_at is None else max(part.booked_at, use.added_at)
 
 
 def _list_cuts(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Sequence[int]:
     """Return the instants between which a use has one rate, but for the hours of the day; with its begin and end."""
     window = use.window
-    edges = {one.valid_from for one in lists} | {part.since for part in terms.parts}
+    edges = {one.valid_from for one in lists}
+    edges |= {part.since for part in terms.list_parts(use.reservation_id, use.added_at)}
     for span in (*terms.unused, *use.outages):
         edges |= {span.start, span.end}
     if use.handed_over_at is not None:
@@ -176,23 +257,23 @@ def _rate_span(
 ) -> Iterator[_Piece]:
     """Yield the time of a span in which only the hours of the day change the price; none of what costs no share."""
     instant = datetime.fromtimestamp(start, UTC)
-    part = terms.find_part(instant)
-    added_at = part.booked_at if use.added_at is None else max(part.booked_at, use.added_at)
-    found = find_list(lists, max(part.listed_at or added_at, added_at), instant)
+    found = _find_list(use, instant, lists, terms)
     price = None if found is None else found.find_price(use.sku)
     of_line = _count_months(instant), use.reservation_id, use.sku
     if found is None or price is None:
         if use.given_back_at is None:
             unpriced = ChargeCategory.FREE, ChargeStatus.UNPRICED, None if found is None else found.version
-            yield _LineKey(*of_line, *unpriced, 0, Fraction(1)), end - start, start, end
+            yield _LineKey(*of_line, *unpriced, 0, WHOLE), end - start, start, end
         return
     category, status, share = _find_category(use, instant, found, terms)
     if use.given_back_at is not None and not share:
         return
-    lead = max(0, epoch(part.since) - epoch(added_at))
-    factor = found.find_booking_factor(terms.project_id, lead, use.booked_amount) * share
+    part = terms.find_part(instant, use)
+    lead = part.find_lead(_find_added_at(use, part))
+    factor = _multiply(found.find_booking_factor(terms.project_id, lead, use.booked_amount), share)
     for time in split_by_hours(found.hours, found.zone, start, end):
-        key = _LineKey(*of_line, category, status, found.version, price.per_hour, factor * time.factor)
+        of_time = _multiply(factor, time.factor)
+        key = _LineKey(*of_line, category, status, found.version, price.per_hour, of_time)
         yield key, time.seconds, time.start, time.end
 
 
@@ -200,18 +281,24 @@ def _find_category(
     use: PricedUse, instant: datetime, found: PriceList, terms: ChargeTerms
 ) -> tuple[ChargeCategory, ChargeStatus, Fraction]:
     """Return as what a use is charged at an instant, and the share of its price."""
-    whole = Fraction(1)
     if use.given_back_at is not None:
         ahead = epoch(terms.start) - epoch(use.given_back_at)
         category = ChargeCategory.CANCELLATION if ahead > 0 else ChargeCategory.EARLY_RETURN
         return category, ChargeStatus.UNUSED, found.find_share(ahead)
     if found.late_is_free and use.handed_over_at is not None and instant < use.handed_over_at:
-        return ChargeCategory.FREE, ChargeStatus.LATE, whole
+        return ChargeCategory.FREE, ChargeStatus.LATE, WHOLE
     if found.lost_is_free and any(outage.contains(instant) for outage in use.outages):
-        return ChargeCategory.FREE, ChargeStatus.LOST, whole
+        return ChargeCategory.FREE, ChargeStatus.LOST, WHOLE
     if any(span.contains(instant) for span in terms.unused):
         return ChargeCategory.USAGE, ChargeStatus.UNUSED, found.unused
-    return ChargeCategory.USAGE, ChargeStatus.USED, whole
+    return ChargeCategory.USAGE, ChargeStatus.USED, WHOLE
+
+
+def _multiply(factor: Fraction, other: Fraction) -> Fraction:
+    """Return the product of two factors, most of which change nothing: to multiply fractions takes time."""
+    if other == 1:
+        return factor
+    return other if factor == 1 else factor * other
 
 
 def _make_line(key: _LineKey, known: _LineTime) -> ChargeLine:

@@ -29,6 +29,9 @@ EXTENDABLE_UNTIL = "extendable_until"
 """Not a key of a lease: the latest end that it could have, asked for when its owner is told that it ends."""
 MAINTENANCE_START, MAINTENANCE_END = "maintenance_start_date", "maintenance_end_date"
 """Not keys of a lease: for when a maintenance window is planned, when its owner is told of it."""
+SHARE, LIMIT, TAKEN, UNIT = "share", "limit", "taken", "unit"
+PERIOD_START, PERIOD_END = "period_start", "period_end"
+"""Of a budget: which share in percent is reached, by what, in which period."""
 WHY = "why"
 """Not a key of an object: what an operator says for doing it, in own words."""
 REMINDERS = "reminders"
@@ -48,6 +51,9 @@ class ObjectType(StrEnum):
     MAINTENANCE = "maintenance"
     FEED = "feed"
     SUBSCRIPTION = "subscription"
+    PRICE_LIST = "price_list"
+    CHARGE = "charge"
+    BUDGET = "budget"
     SERVICE = "service"
 
 
@@ -95,10 +101,11 @@ class Verb(StrEnum):
     RECOVERED = "recovered"
     REMOVED = "removed"
     CONFIGURED = "configured"
+    REACHED = "reached"
 
 
 _OF_OTHERS = frozenset(
-    {Verb.REGISTERED, Verb.DISABLED, Verb.ENABLED, Verb.RECOVERED, Verb.REMOVED, Verb.CONFIGURED},
+    {Verb.REGISTERED, Verb.DISABLED, Verb.ENABLED, Verb.RECOVERED, Verb.REMOVED, Verb.CONFIGURED, Verb.REACHED},
 )
 LEASE_VERBS = tuple(verb for verb in Verb if verb not in _OF_OTHERS)
 """What may have been done to a lease."""
@@ -165,6 +172,7 @@ class JournalEntry:
     """One thing that was done; ``by`` None: by the service itself.
 
     ``reason`` is the code of a reason. ``snapshot`` is what a message shows of the object besides its subject, as JSON.
+    ``id`` is that of an entry that is written once only; None: any.
     """
 
     about: Subject
@@ -175,6 +183,7 @@ class JournalEntry:
     moves: tuple[ResourceMove, ...] = ()
     reason: str | None = None
     snapshot: Mapping[str, Any] | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from blazar.model.journal.entries import (
     Subject,
     Verb,
 )
-from blazar.model.leases.lease import Lease
+from blazar.model.leases.lease import Lease, TransferOffer
 from blazar.model.leases.reminders import find_told_reminder
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.reservation import Reservation
@@ -111,6 +111,30 @@ def tell_giver(told: JournalEntry, before: Lease) -> JournalEntry:
     """
     about = replace(describe_lease(before), revision=None)
     return replace(told, about=about, snapshot=snapshot_lease(before))
+
+
+def tell_takers(told: JournalEntry, before: Lease, after: Lease) -> Iterator[JournalEntry]:
+    """Yield what other projects are told to which a lease is offered, or no longer offered; nothing of all else.
+
+    A new offer takes the place of one that stands. They are about a lease that is not theirs: so they belong to no
+    revision, and to no user if none is named.
+    """
+    if told.verb not in (Verb.OFFERED, Verb.WITHDRAWN):
+        return
+    old, new = before.offer, after.offer
+    stood = old is not None and old.expires_at > told.at
+    if old is not None and stood and (new is None or (new.project_id, new.user_id) != (old.project_id, old.user_id)):
+        change = FieldChange(OFFERED_TO, old.project_id, None)
+        yield from _tell_taker(replace(told, verb=Verb.WITHDRAWN, changes=(change,)), after, old)
+    if new is not None:
+        change = FieldChange(OFFERED_TO, None, new.project_id)
+        yield from _tell_taker(replace(told, changes=(change,)), after, new)
+
+
+def _tell_taker(told: JournalEntry, lease: Lease, offer: TransferOffer) -> Iterator[JournalEntry]:
+    if offer.project_id != lease.project_id:
+        about = replace(describe_lease(lease), project_id=offer.project_id, user_id=offer.user_id, revision=None)
+        yield replace(told, about=about, moves=(), reason=None)
 
 
 def snapshot_lease(lease: Lease) -> Mapping[str, Any]:

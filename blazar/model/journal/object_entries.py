@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the journal says of all that is no lease: resources, properties, maintenance windows, series, feeds, options.
+"""What the journal says of all that is no lease: resources, properties, maintenance windows, series, feeds, prices, and
+options.
 
 Values that a type keeps for itself, which may be secrets, are not among the fields: neither the parameters of a series
 nor the link of a feed.
@@ -7,18 +8,40 @@ nor the link of a feed.
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from blazar.model.base.clock import zulu
+from blazar.model.billing.charges import Charge, format_nano, sum_lines
+from blazar.model.billing.ledger import Closing
+from blazar.model.billing.published import Publication
 from blazar.model.feeds import Feed
-from blazar.model.journal.entries import LONGEST, MOST_CHANGES, FieldChange, JournalEntry, ObjectType, Subject, Verb
+from blazar.model.journal.entries import (
+    LIMIT,
+    LONGEST,
+    MOST_CHANGES,
+    PERIOD_END,
+    PERIOD_START,
+    SHARE,
+    TAKEN,
+    UNIT,
+    FieldChange,
+    JournalEntry,
+    ObjectType,
+    Subject,
+    Verb,
+)
 from blazar.model.leases.requests import Actor
 from blazar.model.maintenance.windows import Maintenance, MaintenanceStatus
+from blazar.model.power.hosts import PoweredHost
+from blazar.model.power.states import HostPower
 from blazar.model.resources.resource import Resource, ResourceProperty
 from blazar.model.series.details import Series, SeriesStatus
 from blazar.model.series.rule_text import rule_text
+from blazar.model.use.resource_hours import ReachedShare
 
 Fields = Mapping[str, object]
 """The fields of an object that entries show; a value of None is none."""
@@ -69,6 +92,24 @@ def tell_failure(resource: Resource, failure: str | None, *, at: datetime) -> Jo
     verb = Verb.RECOVERED if failure is None else Verb.FAILED
     changes = compare_fields({"failure": resource.failure}, {"failure": failure})
     return JournalEntry(_describe(resource), at, verb, None, changes, snapshot=_snapshot(resource))
+
+
+def tell_power(before: PoweredHost, after: PoweredHost, *, at: datetime, by: Actor | None) -> JournalEntry | None:
+    """Return what an operator has changed of the power of a host; None if it was so before."""
+    changes = compare_fields(_list_power(before.power), _list_power(after.power))
+    about, snapshot = _describe(after.host), _snapshot(after.host)
+    return JournalEntry(about, at, Verb.CHANGED, by, changes, snapshot=snapshot) if changes else None
+
+
+def _list_power(power: HostPower) -> Fields:
+    address = power.address
+    return {
+        "power.policy": power.policy,
+        "power.adapter": None if address is None else address.adapter,
+        "power.target": None if address is None else address.target,
+        "power.state": power.state,
+        "power.kept_until": power.kept_until,
+    }
 
 
 def tell_removal(resource: Resource, *, at: datetime, by: Actor | None) -> JournalEntry:
@@ -184,6 +225,59 @@ def tell_feed(feed: Feed, verb: Verb, *, at: datetime, by: Actor | None) -> Jour
     fields: Fields = {"name": feed.name, "kind": feed.kind, "resource": feed.resource, "expires_at": feed.expires_at}
     about = Subject(ObjectType.FEED, feed.id, feed.name, feed.project_id, feed.user_id)
     return JournalEntry(about, at, verb, by, compare_fields({}, fields) if verb is Verb.CREATED else ())
+
+
+def tell_price_list(publication: Publication, *, by: Actor | None) -> JournalEntry:
+    """Return that a price list was published, with what differs from the one before it."""
+    new = publication.new
+    changes = tuple(
+        FieldChange(
+            change.field[:LONGEST],
+            None if change.before is None else change.before[:LONGEST],
+            None if change.after is None else change.after[:LONGEST],
+        )
+        for change in publication.changes[:MOST_CHANGES]
+    )
+    about = Subject(ObjectType.PRICE_LIST, new.id, f"version {new.version}")
+    return JournalEntry(about, new.published_at, Verb.CREATED, by, changes)
+
+
+def tell_correction(charge: Charge, *, by: Actor | None) -> JournalEntry:
+    """Return that a charge was answered by another one: which, by how much, and why."""
+    fields = {"corrects": str(charge.corrects), "amount": format_nano(charge.line.nano), "currency": charge.currency}
+    changes = compare_fields({}, {**fields, "reason": (charge.reason or "")[:LONGEST]})
+    about = Subject(ObjectType.CHARGE, str(charge.id), project_id=charge.project_id)
+    return JournalEntry(about, charge.at, Verb.CREATED, by, changes)
+
+
+def tell_reached(reached: ReachedShare, *, at: datetime) -> JournalEntry:
+    """Return that a project has reached a share of a budget, which is told once: the entry has an id by that."""
+    period = reached.window
+    key = json.dumps([reached.project_id, reached.limit_name, reached.unit, zulu(period.start), zulu(period.end)])
+    id_ = uuid.uuid5(uuid.NAMESPACE_URL, key)
+    fields: Fields = {
+        SHARE: reached.share,
+        LIMIT: reached.limit,
+        TAKEN: reached.taken,
+        UNIT: reached.unit,
+        PERIOD_START: period.start,
+        PERIOD_END: period.end,
+    }
+    name = f"of {reached.unit} from {period.start:%Y-%m-%d} on"
+    about = Subject(ObjectType.BUDGET, str(id_), name, reached.project_id)
+    own_id = str(uuid.uuid5(id_, str(reached.share)))
+    return JournalEntry(about, at, Verb.REACHED, None, compare_fields({}, fields), id=own_id)
+
+
+def tell_closing(closing: Closing, currency: str, *, at: datetime) -> JournalEntry | None:
+    """Return that an account is closed up to an instant, and what its project is charged since; None: nothing."""
+    account = closing.account
+    if not closing.lines:
+        return None
+    amount = format_nano(sum_lines(closing.lines))
+    fields = {"amount": amount, "currency": currency, "closed_until": account.closed_until}
+    about = Subject(ObjectType.CHARGE, account.lease_id, project_id=account.project_id)
+    return JournalEntry(about, at, Verb.CREATED, None, compare_fields({}, fields))
 
 
 SERVICE_ID = "blazar"

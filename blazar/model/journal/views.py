@@ -33,7 +33,7 @@ class JournalQuestion:
     """A page of the journal: of a project (None: of all, and of operators), after a position, and as filters say.
 
     ``by`` is the id of a user, and ``by_project_id`` the project in which they worked; entries are ``since`` an instant
-    or later, and before ``until``.
+    or later, and before ``until``. What only one user of the project is told is for nobody else: ``reader_id`` asks.
     """
 
     page: Page
@@ -46,6 +46,7 @@ class JournalQuestion:
     since: DayOrMoment | None = None
     until: DayOrMoment | None = None
     by_project_id: str | None = None
+    reader_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

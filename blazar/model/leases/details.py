@@ -10,7 +10,9 @@ from enum import StrEnum
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.moments import Moment
 from blazar.model.base.paging import Condition, Position
+from blazar.model.billing.prices import LeasePrice
 from blazar.model.leases.lease import Lease
+from blazar.model.power.states import WakingHosts
 from blazar.model.resources.resource import ResourceKind
 
 
@@ -34,10 +36,15 @@ class HeldResource:
 
 @dataclass(frozen=True, slots=True)
 class LeaseDetails:
-    """A lease with the resources of its reservations, as of one revision."""
+    """A lease with the resources of its reservations, as of one revision; ``price`` is what it costs, if known.
+
+    ``waking`` is said of one that is booked, or would be: what its start waits for.
+    """
 
     lease: Lease
     held: tuple[HeldResource, ...] = ()
+    price: LeasePrice | None = None
+    waking: WakingHosts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ class LeaseFilter:
     """Which leases a list has. All of it must hold; None is no condition.
 
     ``text`` is a part of the name; a lease overlaps the span from ``begin`` to ``end``. Reservations, with what they
-    hold, and events are read only if asked for.
+    hold, events and prices are read only if asked for.
     """
 
     state: LeaseState = LeaseState.CURRENT
@@ -99,6 +106,7 @@ class LeaseFilter:
     conditions: tuple[Condition, ...] = ()
     with_reservations: bool = True
     with_events: bool = True
+    with_prices: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -328,7 +328,7 @@ _WORDS: tuple[tuple[str, ReasonCode], ...] = (
         r"being cleaned|released late|has not (left|returned)|still (use|has|hold)|waits for",
         ReasonCode.PREVIOUS_USER_NOT_LEFT,
     ),
-    (r"belong to no reservation|runs servers|in the way", ReasonCode.SERVER_IN_THE_WAY),
+    (r"belongs? to no reservation|runs servers|in the way", ReasonCode.SERVER_IN_THE_WAY),
     (r"has failed|is (down|disabled|dead)|does not (exist|report)", ReasonCode.RESOURCE_FAILED),
     (r" refused ", ReasonCode.CLOUD_REFUSED),
     (r"not available|does not answer|timed? ?out|unavailable|retry later|try again", ReasonCode.CLOUD_UNAVAILABLE),

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from blazar.model.base.errors import UsageDenied
 from blazar.model.base.service_info import StatedLimit
+from blazar.model.billing.price_lists import PriceList
+from blazar.model.billing.spending import SpendExcess, spell_down, spell_month, spell_up
+from blazar.model.use.resource_hours import SpendLimit
 
 Fits = Mapping[str, int | str]
 
@@ -18,16 +22,17 @@ class Exceeded:
     """A limit by its name, with its ``value`` and what is ``used`` of it besides what is ``requested``.
 
     All three are in the unit that ``measure`` names: ``seconds``, ``leases``, ``reservations``, or a measure of
-    resources such as ``host``; those of a budget are hours of it, rounded up. ``fits`` is what would be granted
+    resources such as ``host``; those of a budget are hours of it, rounded up. Those of money are decimals of the
+    currency that it names. ``fits`` is what would be granted
     instead, each by itself: an ``amount``, a ``duration_seconds``, other dates (``start_date`` and ``end_date``, one
     alone where only that has to change), or the same at a later time (``retry_at``).
     """
 
     limit: str
     measure: str
-    value: int
-    requested: int
-    used: int = 0
+    value: int | str
+    requested: int | str
+    used: int | str = 0
     fits: Fits = field(default_factory=dict)
 
     def make_denial(self, message: str, *, at: str | None = None) -> UsageDenied:
@@ -41,6 +46,45 @@ class Exceeded:
             "fits": dict(self.fits),
         }
         return UsageDenied(message, at=at, data=data)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """By how much a project would have to pay more than it may, if leases were changed."""
+
+    limit: SpendLimit
+    excess: SpendExcess
+    prices: PriceList
+
+
+class GrowthDenied(UsageDenied):
+    """The refusal of a change of leases by which a project would have to pay more than it may."""
+
+    def __init__(self, message: str, *, data: Mapping[str, Any], growth: Growth) -> None:
+        super().__init__(message, data=data)
+        self.growth = growth
+
+
+def refuse_growth(growth: Growth, fits: Fits | None = None, told: Sequence[str] = ()) -> GrowthDenied:
+    """Return the refusal of a change of leases by which a project would have to pay more than it may.
+
+    ``fits`` is what would be granted instead, ``told`` the same in words.
+    """
+    limit, excess = growth.limit, growth.excess
+    currency, decimals = growth.prices.currency, growth.prices.decimals
+    most, taken, left = (
+        spell_down(limit.nano, decimals),
+        spell_up(excess.taken, decimals),
+        spell_down(excess.left, decimals),
+    )
+    used = spell_up(max(0, limit.nano - excess.left), decimals)
+    advice = ", ".join([*(told or ["for less"]), "or for another time"])
+    denial = Exceeded(limit.name, currency, most, taken, used, fits or {}).make_denial(
+        f"reservations, start_date, end_date: the project would have to pay {taken} {currency} more for "
+        f"{spell_month(excess.month)}, and of the {most} that it has for a month ({limit.name}) {left} are left; ask "
+        f"{advice}"
+    )
+    return GrowthDenied(denial.message, data=denial.data or {}, growth=growth)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ class LeaseRequest:
     ``latest_start``: the latest start that will do for one that waits, a duration from its start; ``at_least``: how
     long it has to be at least, if it cannot be as long as it asks for.
     ``extend_until``: up to then, a duration from its end, it is prolonged if nobody else wants its resources.
+    ``max_price``: it is refused if it costs more, a decimal; None: whatever it costs.
     ``reminders`` of a lease of a series are not told if their time is past already; else that is refused.
     """
 
@@ -102,6 +103,7 @@ class LeaseRequest:
     extend_until: datetime | Duration | None = None
     reminders: tuple[Reminder, ...] = ()
     of_series: bool = False
+    max_price: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class LeaseChange:
     it is not prolonged by itself any more. ``advances``: a promised start is moved to an earlier one, on these
     resources, by calendar id, and the lease gets no less than it has; ``turn`` is the version of the waiting list that
     moves it. ``key``: with the same one it is made once. ``reminders`` take the place of those that it has.
+    ``max_price``: it is refused if the lease costs more then, a decimal.
     """
 
     name: str | None = None
@@ -140,6 +143,7 @@ class LeaseChange:
     turn: int | None = None
     key: IdempotencyKey | None = None
     reminders: tuple[Reminder, ...] | None = None
+    max_price: str | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -74,6 +74,7 @@ class Reservation:
     None where they do not, or where an earlier version set them. ``region`` is that of its resources, empty where no
     regions are configured. ``parent`` is the id of the reservation of the lease that it is a part of, None for one that
     a user asked for. ``gone`` is what it has made in the project and the cloud does not have any more.
+    ``handed_over_at`` is when its start was done; None before, and where an earlier version did it.
     """
 
     id: str
@@ -93,6 +94,7 @@ class Reservation:
     region: str = ""
     parent: str | None = None
     gone: tuple[Gone, ...] = ()
+    handed_over_at: datetime | None = None
 
     @property
     def made_ids(self) -> tuple[str, ...]:

@@ -44,6 +44,32 @@ class ThreadFacts:
     error: str | None = None
 
 
+class ConditionKind(StrEnum):
+    """What a process can lack.
+
+    ``LOG``: it cannot write its log. ``ENFORCEMENT``: a filter gets no answer. ``POLL``: the state of the resources of
+    a kind cannot be read, as their cloud or all their hooks are out of reach.
+    """
+
+    LOG = "log"
+    ENFORCEMENT = "enforcement"
+    POLL = "poll"
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerCondition:
+    """Something that a manager lacks of what is not its own: since when, and the last error, as a sentence.
+
+    ``subject`` is the name of the filter, or the kind of resources; empty for the log.
+    """
+
+    kind: ConditionKind
+    subject: str
+    since: datetime
+    error: str
+    region: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ManagerFacts:
     """What a manager tells of itself. ``id`` is what its claims begin with.
@@ -63,6 +89,7 @@ class ManagerFacts:
     regions: tuple[str, ...] = ()
     options_hash: str = ""
     threads: tuple[ThreadFacts, ...] = ()
+    conditions: tuple[ManagerCondition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +147,12 @@ def make_token(manager_id: str) -> str:
 def read_holder(token: str) -> str:
     """Return the id of the manager that made the token of a claim."""
     return token.rpartition(":")[0]
+
+
+def list_conditions(known: Collection[KnownManager]) -> tuple[tuple[ManagerFacts, ManagerCondition], ...]:
+    """Return what the managers that are up lack, each with its manager, the longest first."""
+    found = ((manager.facts, condition) for manager in known if manager.up for condition in manager.facts.conditions)
+    return tuple(sorted(found, key=lambda pair: (pair[1].since, pair[0].id)))
 
 
 def list_options(known: Collection[KnownManager]) -> frozenset[str]:

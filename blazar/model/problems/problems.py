@@ -24,7 +24,9 @@ class ProblemKind(StrEnum):
     failed. ``LEFTOVER``: what a lease that is over has in the cloud after several clean-ups. ``UNKNOWN``: what bears
     the mark of a reservation that is not on record. ``DRIFT``: what a reservation has in the cloud is not as it should
     be. ``MANAGER``: one that is not seen any more. ``DELIVERY``: messages that the receiver of a subscription
-    has refused for good.
+    has refused for good. ``ENFORCEMENT``: the service that a filter asks does not answer. ``LOG``: a manager cannot
+    write its log. ``POLL``: how the resources of a kind are cannot be read for long. ``POWER``: a host is kept on,
+    since it did not wake. ``CHARGE``: what a project was charged for a lease is not what is on record of that.
     """
 
     EVENT = "event"
@@ -35,6 +37,11 @@ class ProblemKind(StrEnum):
     DRIFT = "drift"
     MANAGER = "manager"
     DELIVERY = "delivery"
+    ENFORCEMENT = "enforcement"
+    LOG = "log"
+    POLL = "poll"
+    POWER = "power"
+    CHARGE = "charge"
 
 
 class ProblemAction(StrEnum):
@@ -61,7 +68,8 @@ class Problem:
 
     ``id`` is the kind and what it is about, as ``event:<id>``; it stays the same while the problem lasts.
     ``explanation`` are sentences: why, since when, who works on it, what comes next. ``actions`` are those that make
-    sense; whether one is possible, its dry run says.
+    sense; whether one is possible, its dry run says. ``resource_id`` is the kind and the id of a resource, as
+    ``host/1``.
     """
 
     id: str
@@ -72,6 +80,7 @@ class Problem:
     actions: tuple[ProblemAction, ...] = ()
     lease_id: str | None = None
     region: str = ""
+    resource_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

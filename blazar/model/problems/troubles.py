@@ -9,7 +9,9 @@ from datetime import datetime, timedelta
 
 from blazar.model.leases.lease import Event
 from blazar.model.leases.states import LeaseStatus
+from blazar.model.managers.presence import ManagerCondition, ManagerFacts
 from blazar.model.problems.problems import ProblemKind
+from blazar.model.resources.resource import ResourceKind
 
 CLEAN_UPS = 3
 """Clean-ups after which what a lease has left is a problem."""
@@ -54,6 +56,20 @@ class FailedResource:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptHost:
+    """A host or pool that is not switched off any more, since it did not wake ``since`` then; fields as of a failed
+    resource.
+    """
+
+    kind: ResourceKind
+    label: str
+    external_id: str
+    name: str
+    region: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class LostManager:
     """A manager that is not seen any more; ``claims`` is on how many events its claims have not been taken over."""
 
@@ -92,9 +108,9 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class CloudFinding:
-    """What a look at the cloud of a region found of a reservation (``key``).
+    """What a look at the cloud of a region found of a reservation (``key``), or one at the charges of an account.
 
-    ``what`` is LEFTOVER, UNKNOWN or DRIFT. ``since`` is the first look that found it, ``seen_at`` the last one.
+    ``what`` is LEFTOVER, UNKNOWN, DRIFT or CHARGE. ``since`` is the first look that found it, ``seen_at`` the last one.
     ``tries`` counts the clean-ups that have begun since; the next one begins at ``next_at`` at the earliest, None: at
     any time. ``detail`` is what was found, as a sentence; ``lease_id`` is None of what is not on record.
     """
@@ -113,7 +129,8 @@ class CloudFinding:
     @property
     def problem_id(self) -> str:
         """The id of the problem that it is."""
-        parts = (self.key,) if self.what is ProblemKind.DRIFT else (self.region, self.key)
+        is_placed = self.what not in (ProblemKind.DRIFT, ProblemKind.CHARGE)
+        parts = (self.region, self.key) if is_placed else (self.key,)
         return ":".join((str(self.what), *parts))
 
 
@@ -131,12 +148,17 @@ class TroubleLimits:
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    """All that problems are made of, as of one instant, each the oldest first, and no more than a number of each."""
+    """All that problems are made of, as of one instant, each the oldest first, and no more than a number of each.
+
+    ``conditions`` are what managers lack, each with its manager.
+    """
 
     events: tuple[TroubledEvent, ...] = ()
     leases: tuple[TroubledLease, ...] = ()
     resources: tuple[FailedResource, ...] = ()
+    kept: tuple[KeptHost, ...] = ()
     findings: tuple[CloudFinding, ...] = ()
     managers: tuple[LostManager, ...] = ()
     letters: tuple[DeadLetters, ...] = ()
+    conditions: tuple[tuple[ManagerFacts, ManagerCondition], ...] = ()
     more: bool = False

@@ -10,9 +10,10 @@ from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from blazar.model.base.window import Window
+from blazar.model.energy.book import EnergyBook
 from blazar.model.journal.entries import ObjectType, Verb
 from blazar.model.reports.periods import DAY, day_at, list_days, window_of_day
-from blazar.model.reports.sums import ResourceUse, UsageFacts, measure_uses
+from blazar.model.reports.sums import DrawnEnergy, ResourceUse, UsageFacts, measure_energy, measure_uses
 from blazar.model.reports.usage import Measure
 
 SETTLED = timedelta(hours=1)
@@ -30,11 +31,15 @@ class ClosedDay:
 
 @dataclass(frozen=True, slots=True)
 class UsageDay:
-    """What a lease had of a resource in a day: whose it is, without its times, and seconds times units by measure."""
+    """What a lease had of a resource in a day: whose it is, without its times, and seconds times units by measure.
+
+    ``drawn`` is what a host drew for it; None if nothing is on record of that.
+    """
 
     day: date
     whose: ResourceUse
     seconds: Mapping[Measure, int]
+    drawn: DrawnEnergy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +70,30 @@ def list_touched(times: Iterable[TouchedTime], closed: Collection[date], zone: Z
     return frozenset(found)
 
 
-def sum_day(day: date, window: Window, uses: Iterable[ResourceUse], facts: UsageFacts) -> tuple[UsageDay, ...]:
-    """Return what leases had in a day, by lease, resource and type."""
+def sum_day(
+    day: date, window: Window, uses: Iterable[ResourceUse], facts: UsageFacts, book: EnergyBook | None = None
+) -> tuple[UsageDay, ...]:
+    """Return what leases had in a day, by lease, resource and type; by a ``book`` also what that drew."""
     first, last = int(window.start.timestamp()), int(window.end.timestamp())
     found: dict[ResourceUse, dict[Measure, int]] = defaultdict(lambda: defaultdict(int))
-    for use, measure, begin, end in measure_uses(uses, facts):
+    drawn: dict[ResourceUse, DrawnEnergy] = {}
+
+    def meter() -> Iterator[ResourceUse]:
+        for use in uses:
+            yield use
+            if book is not None and (more := measure_energy(use, first, last, book)) is not None:
+                whose = _name(use)
+                drawn[whose] = more if whose not in drawn else drawn[whose].add(more)
+
+    for use, measure, begin, end in measure_uses(meter(), facts):
         if (seconds := min(end, last) - max(begin, first)) > 0:
-            whose = replace(use, start=0, due=0, left=0, handed_over=None, units=1)
-            found[whose][measure] += seconds * use.units
-    return tuple(UsageDay(day, whose, seconds) for whose, seconds in found.items())
+            found[_name(use)][measure] += seconds * use.units
+    return tuple(UsageDay(day, whose, seconds, drawn.get(whose)) for whose, seconds in found.items())
+
+
+def _name(use: ResourceUse) -> ResourceUse:
+    """Return whose a use is, without its times and amounts."""
+    return replace(use, start=0, due=0, left=0, handed_over=None, units=1, vcpus=None)
 
 
 def find_closed_run(window: Window, closed: Collection[date], zone: ZoneInfo) -> tuple[date, date] | None:

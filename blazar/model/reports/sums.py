@@ -10,9 +10,16 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from itertools import pairwise
 
 from blazar.model.base.window import Window
+from blazar.model.calendar.views import HOST_TYPE
+from blazar.model.energy.book import EnergyBook
+from blazar.model.energy.consumption import WATT_HOUR, HostShare
 from blazar.model.reports.usage import MOST_ROWS, Measure, UsageGroup, UsageRow, UsageSums, too_many_rows
+from blazar.model.resources.resource import HOST
 from blazar.model.use.policy import Usage
 
 Span = tuple[int, int]
@@ -25,7 +32,7 @@ class ResourceUse:
 
     It begins at ``start``, was to end at ``due``, and ends at ``left``: what lies between is overrun. ``units`` is how
     much of the resource it is: 1 of a whole one, the number of instances, addresses, or volumes. ``handed_over`` is
-    when the start of the lease was done, if it is.
+    when the start of the lease was done, if it is. ``vcpus`` are those of all servers that it is, on a shared host.
     """
 
     lease_id: str
@@ -41,6 +48,7 @@ class ResourceUse:
     left: int
     handed_over: int | None = None
     units: int = 1
+    vcpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +140,64 @@ def _join_spans(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 @dataclass(frozen=True, slots=True)
+class DrawnEnergy:
+    """What a use drew, in milliwatt-seconds, and emitted, in milligrams of CO2e; None if the site tells no carbon."""
+
+    milliwatt_seconds: int
+    carbon_mg: int | None = None
+
+    def add(self, other: DrawnEnergy) -> DrawnEnergy:
+        """Return what both drew; of carbon as far as it is known."""
+        known = [mg for mg in (self.carbon_mg, other.carbon_mg) if mg is not None]
+        return DrawnEnergy(self.milliwatt_seconds + other.milliwatt_seconds, sum(known) if known else None)
+
+
+def share_host(use: ResourceUse, begin: int, end: int, book: EnergyBook) -> HostShare | None:
+    """Return what a use has of a host between two instants, from its hand-over on; None if it has nothing.
+
+    That is all of the host, or the share of its VCPUs that servers have.
+    """
+    if use.kind != str(HOST) or use.handed_over is None:
+        return None
+    start, stop = max(use.start, use.handed_over, begin), min(use.left, end)
+    if start >= stop:
+        return None
+    share = Fraction(1) if use.vcpus is None else book.host(use.resource_id).take_share(use.vcpus)
+    return HostShare(str(use.resource_id), Window(*(datetime.fromtimestamp(at, UTC) for at in (start, stop))), share)
+
+
+def measure_energy(use: ResourceUse, begin: int, end: int, book: EnergyBook) -> DrawnEnergy | None:
+    """Return what a use drew between two instants; None if nothing is known of that."""
+    share = share_host(use, begin, end, book)
+    if share is None:
+        return None
+    energy, footprint = book.measure((share,))
+    if energy.source is None:
+        return None
+    drawn = round(sum((hour.total for hour in energy.hours), Fraction(0)))
+    carbon = None if footprint is None else round((footprint.operational + footprint.embodied) * 1000)
+    return DrawnEnergy(drawn, carbon)
+
+
+@dataclass(frozen=True, slots=True)
 class Grouping:
-    """How uses are grouped: by what, the values of the property by resource, and whose users are told apart."""
+    """How uses are grouped: by what, the values of the property by resource, and whose users are told apart.
+
+    ``draws`` is what hosts draw by their ratings, in milliwatts, by resource.
+    """
 
     group_by: tuple[UsageGroup, ...]
     properties: Mapping[int, str] = field(default_factory=dict)
     user_id: str | None = None
+    draws: Mapping[int, int] = field(default_factory=dict)
 
     def key_of(self, use: ResourceUse) -> tuple[str | None, ...]:
         """Return the values of the groups of a use."""
         return tuple(_VALUES[group](use, self) for group in self.group_by)
+
+    def draw_of(self, use: ResourceUse) -> int | None:
+        """Return the milliwatts of a use; None for parts of a host, and for what has no rating."""
+        return self.draws.get(use.resource_id) if use.resource_type == HOST_TYPE else None
 
 
 def _user_of(use: ResourceUse, grouping: Grouping) -> str | None:
@@ -165,9 +221,33 @@ class _Cell:
 
     seconds: dict[Measure, int] = field(default_factory=lambda: defaultdict(int))
     leases: set[str] = field(default_factory=set)
+    drawn: DrawnEnergy | None = None
 
     def close(self) -> UsageSums:
-        return UsageSums(**{str(measure): self.seconds[measure] for measure in Measure}, leases=len(self.leases))
+        energy_wh = gco2 = None
+        if self.drawn is not None:
+            energy_wh = round(Fraction(self.drawn.milliwatt_seconds, WATT_HOUR))
+            gco2 = None if self.drawn.carbon_mg is None else round(Fraction(self.drawn.carbon_mg, 1000))
+        seconds = {str(measure): self.seconds[measure] for measure in Measure}
+        return UsageSums(**seconds, leases=len(self.leases), energy_wh=energy_wh, gco2=gco2)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSum:
+    """What a lease had in a part of a period by days on record, and what hosts drew for it.
+
+    ``unmetered`` are the seconds of hosts of which nothing was on record when their days were closed.
+    """
+
+    part: int
+    use: ResourceUse
+    seconds: Mapping[Measure, int]
+    unmetered: int = 0
+    drawn: DrawnEnergy | None = None
+
+
+_DRAWING = (Measure.RESERVED, Measure.OVERRUN)
+"""Measures whose seconds do not overlap, and in which a host draws power for a lease."""
 
 
 class UsageTable:
@@ -182,28 +262,61 @@ class UsageTable:
         self._borders = [int(part.start.timestamp()) for part in parts] + [int(parts[-1].end.timestamp())]
         self._cells: dict[tuple[int, tuple[str | None, ...]], _Cell] = defaultdict(_Cell)
 
-    def add_uses(self, uses: Iterable[ResourceUse], facts: UsageFacts, within: Window) -> None:
-        """Add what of uses lies in a window. InvalidInput if there are too many rows."""
+    def add_uses(
+        self, uses: Iterable[ResourceUse], facts: UsageFacts, within: Window, book: EnergyBook | None = None
+    ) -> None:
+        """Add what of uses lies in a window. InvalidInput if there are too many rows.
+
+        ``book`` is what is on record of hosts; None where nothing is recorded: then energy is by the ratings of hosts.
+        """
         first, last = int(within.start.timestamp()), int(within.end.timestamp())
-        for use, measure, start, stop in measure_uses(uses, facts):
+        for use, measure, start, stop in measure_uses(self._meter(uses, first, last, book), facts):
             begin, end = max(start, first), min(stop, last)
             key = self._grouping.key_of(use)
             for number in range(max(bisect_right(self._borders, begin) - 1, 0), len(self._parts)):
                 seconds = min(end, self._borders[number + 1]) - max(begin, self._borders[number])
                 if seconds <= 0:
                     break
-                self._add(number, key, use.lease_id, {measure: seconds * use.units})
+                self._add(number, key, use, {measure: seconds * use.units})
+                if book is None and measure in _DRAWING:
+                    self._add_rated(number, key, use, seconds)
 
-    def add_sums(self, sums: Iterable[tuple[int, ResourceUse, Mapping[Measure, int]]]) -> None:
+    def _meter(
+        self, uses: Iterable[ResourceUse], first: int, last: int, book: EnergyBook | None
+    ) -> Iterator[ResourceUse]:
+        """Yield uses, and add what they drew between two instants by what is on record."""
+        for use in uses:
+            yield use
+            if book is None:
+                continue
+            for number, (begin, end) in enumerate(pairwise(self._borders)):
+                drawn = measure_energy(use, max(begin, first), min(end, last), book)
+                if drawn is not None:
+                    self._draw(number, self._grouping.key_of(use), drawn)
+
+    def add_sums(self, sums: Iterable[RecordedSum]) -> None:
         """Add what leases had in parts, by their numbers. InvalidInput if there are too many rows."""
-        for number, use, seconds in sums:
-            self._add(number, self._grouping.key_of(use), use.lease_id, seconds)
+        for one in sums:
+            key = self._grouping.key_of(one.use)
+            self._add(one.part, key, one.use, one.seconds)
+            self._add_rated(one.part, key, one.use, one.unmetered)
+            if one.drawn is not None:
+                self._draw(one.part, key, one.drawn)
 
-    def _add(self, number: int, key: tuple[str | None, ...], lease_id: str, seconds: Mapping[Measure, int]) -> None:
+    def _add_rated(self, number: int, key: tuple[str | None, ...], use: ResourceUse, seconds: int) -> None:
+        draw = self._grouping.draw_of(use)
+        if draw is not None:
+            self._draw(number, key, DrawnEnergy(seconds * draw))
+
+    def _draw(self, number: int, key: tuple[str | None, ...], drawn: DrawnEnergy) -> None:
+        cell = self._cells[number, key]
+        cell.drawn = drawn if cell.drawn is None else cell.drawn.add(drawn)
+
+    def _add(self, number: int, key: tuple[str | None, ...], use: ResourceUse, seconds: Mapping[Measure, int]) -> None:
         cell = self._cells[number, key]
         for measure, more in seconds.items():
             cell.seconds[measure] += more
-        cell.leases.add(lease_id)
+        cell.leases.add(use.lease_id)
         if len(self._cells) > MOST_ROWS:
             raise too_many_rows()
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.moments import DayOrMoment
 from blazar.model.base.window import Window
+from blazar.model.energy.unbooked import UnbookedEnergy
 from blazar.model.reports.periods import ReportStep
 
 MOST_ROWS = 10_000
@@ -33,7 +34,8 @@ class UsageQuestion:
     """What a report is to have: the period, by default the month so far; the groups and the length of its parts.
 
     ``prop`` is the property of the group of that name. ``project_id``: of this project only. ``user_id``: users other
-    than this one are not told apart; None: all are. ``private``: the asker knows private properties.
+    than this one are not told apart; None: all are. ``private``: the asker knows private properties. ``unbooked``: also
+    what hosts drew that no lease had.
     """
 
     asked_by_project: str
@@ -45,6 +47,7 @@ class UsageQuestion:
     project_id: str | None = None
     user_id: str | None = None
     private: bool = False
+    unbooked: bool = False
 
 
 class Measure(StrEnum):
@@ -67,7 +70,11 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UsageSums:
-    """The measures of a row, and the number of leases that had something, or gave something back."""
+    """The measures of a row, and the number of leases that had something, or gave something back.
+
+    ``energy_wh`` is what hosts drew, in watt-hours: by what is on record of them, or by their ratings; None if nothing
+    is known. ``gco2`` are grams of CO2e; None if the site tells no carbon.
+    """
 
     reserved: int = 0
     used: int = 0
@@ -77,6 +84,8 @@ class UsageSums:
     overrun: int = 0
     returned: int = 0
     leases: int = 0
+    energy_wh: int | None = None
+    gco2: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,7 @@ class UsageRow:
 class UsageReport:
     """A report: rows by time and groups, of what was so until ``computed_through``.
 
-    ``time_zone`` is that of its days.
+    ``time_zone`` is that of its days. ``unbooked`` is what hosts drew that no lease had, where that was asked for.
     """
 
     window: Window
@@ -101,6 +110,7 @@ class UsageReport:
     computed_through: datetime
     group_by: tuple[UsageGroup, ...] = ()
     rows: tuple[UsageRow, ...] = ()
+    unbooked: UnbookedEnergy | None = None
 
 
 def too_many_rows() -> InvalidInput:

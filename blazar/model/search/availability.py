@@ -12,7 +12,9 @@ from typing import Any
 from blazar.model.base.clock import zulu
 from blazar.model.base.moments import NOW, Duration, Moment
 from blazar.model.base.window import Window
+from blazar.model.billing.prices import LeasePrice
 from blazar.model.leases.requests import Actor, ReservationChange, ReservationRequest
+from blazar.model.power.states import WakingHosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,10 @@ class FreeWindow:
     counts: tuple[int, ...]
     refusals: tuple[EnforcementRefusal, ...] = ()
     regions: tuple[str, ...] = ()
+    price: LeasePrice | None = None
+    """What the lease would cost from the first start on; None: nothing has a price, or it is no new lease."""
+    waking: WakingHosts | None = None
+    """What the first start would wait for; None: its hosts are awake by then."""
 
 
 class StepCode(StrEnum):
@@ -123,13 +129,14 @@ class Alternative:
     """Something near to the request that would fit into a window.
 
     ``counts`` are fewer of each reservation, by id where the question is about a lease. ``drop`` points at the part of
-    a requirement to leave out.
+    a requirement to leave out. ``price`` is what a new lease would cost then; None: nothing has a price.
     """
 
     change: Change
     window: Window
     counts: tuple[Mapping[str, int | str], ...] | None = None
     drop: str | None = None
+    price: LeasePrice | None = None
 
 
 class LimitedBy(StrEnum):
@@ -176,6 +183,11 @@ class Availability:
 Json = dict[str, Any]
 
 
+def name_count(parameters: Mapping[str, Any], count: int) -> Mapping[str, int]:
+    """Return the parameters by which a reservation asks for so many."""
+    return {"amount": count} if "amount" in parameters else {"min": count, "max": count}
+
+
 def render_reasons(values: Sequence[WindowReason]) -> list[Json]:
     """Render why reservations do not fit."""
     return [
@@ -214,6 +226,8 @@ def _render_alternative(value: Alternative) -> Json:
         shown["reservations"] = [dict(count) for count in value.counts]
     if value.drop is not None:
         shown["drop"] = value.drop
+    if value.price is not None:
+        shown |= {"price": value.price.amount, "currency": value.price.currency}
     return shown
 
 

@@ -28,8 +28,8 @@ class SeriesChange:
     """Changes of a series ``since`` one of its occurrences, None for all that have not begun.
 
     None leaves a value as it is. ``sets_before_end``: the warning changes, with ``before_end`` None to the operator's
-    lead time. ``with_changed``: leases that somebody changed by themselves are changed, too. ``revisions``: those that
-    the series may have, None for any.
+    lead time; ``sets_max_price``: so does the most that each lease may cost. ``with_changed``: leases that somebody
+    changed by themselves are changed, too. ``revisions``: those that the series may have, None for any.
     """
 
     since: datetime | None = None
@@ -45,6 +45,8 @@ class SeriesChange:
     reservations: tuple[ReservationRequest, ...] | None = None
     reminders: tuple[Reminder, ...] | None = None
     fit: Fit | None = None
+    max_price: str | None = None
+    sets_max_price: bool = False
     with_changed: bool = False
     asked_by: Actor | None = None
     dry_run: bool = False

@@ -11,6 +11,7 @@ from blazar.model.base.errors import NotFound
 from blazar.model.base.moments import Duration
 from blazar.model.base.paging import Page, Position
 from blazar.model.base.window import Window
+from blazar.model.billing.prices import LeasePrice
 from blazar.model.leases.reminders import Reminder
 from blazar.model.leases.requests import IdempotencyKey, LeaseRequest, ReservationRequest
 from blazar.model.leases.states import EndReason, LeaseStatus
@@ -58,13 +59,14 @@ class Template:
     Those that are kept have their secrets apart.
 
     ``before_end`` counts from the start or, backward, before the end of each. ``operator``: the user was an operator.
-    ``reminders`` have no dates of their own.
+    ``reminders`` have no dates of their own. ``max_price`` is the most that each may cost, a decimal; None: whatever.
     """
 
     reservations: tuple[ReservationRequest, ...]
     before_end: Duration | None = None
     operator: bool = False
     reminders: tuple[Reminder, ...] = ()
+    max_price: str | None = None
 
     @property
     def without_secrets(self) -> Template:
@@ -135,7 +137,8 @@ class SeriesOccurrence:
     """One occurrence of a series: ``start`` and ``end`` are those of its lease, or by the rule if there is none.
 
     ``recurrence_id`` is as in ``Occurrence``. ``reason`` is why it is unfit, and ``opening`` the window nearest to it
-    that fitted then. ``changed``: its lease was changed by itself, and is not as the rule says any more.
+    that fitted then. ``changed``: its lease was changed by itself, and is not as the rule says any more. ``price`` is
+    what its lease costs, or would cost; None: nothing has a price, or that is not known.
     """
 
     recurrence_id: datetime
@@ -147,6 +150,7 @@ class SeriesOccurrence:
     opening: Window | None = None
     lease_status: LeaseStatus | None = None
     changed: bool = False
+    price: LeasePrice | None = None
 
     @property
     def window(self) -> Window | None:

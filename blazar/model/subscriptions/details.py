@@ -27,6 +27,17 @@ class Channel(StrEnum):
     """To the address that Keystone has of who has subscribed."""
 
 
+class SendingLane(StrEnum):
+    """Who shares the threads that send: those of one lane are never waited for by another one."""
+
+    WELL = "well"
+    """Web hooks whose receivers do well."""
+    FAILING = "failing"
+    """Web hooks whose receivers did not accept the last message, or none yet."""
+    MAIL = "mail"
+    """All mail, which goes to one server."""
+
+
 class SubscriptionState(StrEnum):
     """Whether a receiver is told."""
 

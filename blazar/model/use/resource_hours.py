@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from itertools import accumulate
 
@@ -123,6 +123,56 @@ class HostUse:
 
 
 @dataclass(frozen=True, slots=True)
+class SpendLimit:
+    """The most that a project may have to pay for a month, in 10⁻⁹ of the currency, by the name of the limit.
+
+    ``shares`` are those in percent whose being reached is told.
+    """
+
+    name: str
+    nano: int
+    shares: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedShare:
+    """A share in percent of the limit on a measure in a period, which a booking reaches: ``taken`` of the ``limit``.
+
+    Both are decimals of ``unit``, such as ``host-hours`` or ``EUR``.
+    """
+
+    project_id: str
+    limit_name: str
+    unit: str
+    window: Window
+    share: int
+    limit: str
+    taken: str
+
+
+def find_reached(shares: Iterable[int], before: int, after: int, limit: int) -> int | None:
+    """Return the largest share of a limit that is reached by what is taken after, and was not before; None: none is."""
+    return max((share for share in shares if before * 100 < limit * share <= after * 100), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class MonthSpending:
+    """What a project has to pay for a month: what was ``charged``, and what is ``planned``; 10⁻⁹ of the currency."""
+
+    charged: int = 0
+    planned: int = 0
+
+    @property
+    def total(self) -> int:
+        """Return both together."""
+        return self.charged + self.planned
+
+
+SpendingByMonth = Mapping[date, MonthSpending]
+"""What a project has to pay, by the first day of each month."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectUse:
     """What a project has in a window, as of a version.
 
@@ -136,6 +186,12 @@ class ProjectUse:
     usage: tuple[UsageRecord, ...] = ()
     """What it has over a longer time, if that was requested: see ``Question``."""
     own_usage: tuple[UsageRecord, ...] = ()
+    spending: SpendingByMonth | None = None
+    """What it has to pay besides, from the present month on; None if that was not requested."""
+    spend_limit: SpendLimit | None = None
+    """The most that it may have to pay for a month, which the transaction keeps to; None: there is no limit."""
+    reached: tuple[ReachedShare, ...] = ()
+    """The shares of other budgets that it reaches by what it is granted."""
 
 
 HELD_BY_REQUEST = datetime(9999, 1, 1, tzinfo=UTC)

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Charges as rows of FOCUS 1.2, the open format of cloud bills (focus.finops.org), with the names of 1.3. Pure.
+
+A cell is a text, a number, or None where the format wants nothing. What was free is in no row: it costs nothing, and
+the format has no word for it. The sum of ``BilledCost`` is the amount of the statement.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from blazar.model.base.clock import zulu
+from blazar.model.billing.charges import (
+    DECIMALS,
+    NANO,
+    Charge,
+    ChargeCategory,
+    ChargeLine,
+    ChargeStatus,
+    LineEnergy,
+    price_seconds,
+    window_of_month,
+)
+from blazar.model.billing.price_lists import PriceList
+from blazar.model.billing.statements import Statement
+
+Cell = str | Decimal | None
+
+_CODES = (
+    "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF "
+    "CHE CHF CHW CLF CLP CNY COP COU CRC CUC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD "
+    "GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR "
+    "LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK "
+    "PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SLL SOS SRD SSP STN SVC SYP SZL THB TJS TMT "
+    "TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAF XAG XAU XBA XBB XBC XBD XCD XDR "
+    "XOF XPD XPF XPT XSU XTS XUA XXX YER ZAR ZMW ZWL"
+)
+CURRENCIES = frozenset(_CODES.split())
+"""The codes of currencies (ISO 4217); other words are credits of a site."""
+
+NO_CURRENCY = "XXX"
+"""The code of what is paid in no currency."""
+
+COLUMNS = (
+    *("BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd"),
+    *("BillingPeriodStart", "CapacityReservationId", "CapacityReservationStatus", "ChargeCategory", "ChargeClass"),
+    *("ChargeDescription", "ChargeFrequency", "ChargePeriodEnd", "ChargePeriodStart", "ConsumedQuantity"),
+    *("ConsumedUnit", "ContractedCost", "ContractedUnitPrice", "EffectiveCost", "HostProviderName", "InvoiceId"),
+    *("InvoiceIssuerName", "ListCost", "ListUnitPrice", "PricingCategory", "PricingQuantity", "PricingUnit"),
+    *("ProviderName", "PublisherName", "RegionId", "RegionName", "ResourceId", "ResourceName", "ResourceType"),
+    *("ServiceCategory", "ServiceName", "ServiceProviderName", "ServiceSubcategory", "SkuId", "SkuMeter"),
+    *("SkuPriceDetails", "SkuPriceId", "SubAccountId", "SubAccountName", "Tags"),
+    *("x_CarbonGrams", "x_Currency", "x_EnergySource", "x_EnergyWh"),
+)
+"""The columns, in the order of their names. ``HostProviderName`` and ``ServiceProviderName`` are of 1.3."""
+
+_FEE = "lease-fee"
+_ENERGY = "energy"
+
+
+@dataclass(frozen=True, slots=True)
+class _BilledService:
+    """What is charged for, in the words of the format: each name has one category and one subcategory."""
+
+    name: str
+    category: str
+    subcategory: str
+
+
+_OTHER = _BilledService("Reservations", "Other", "Other (Other)")
+_MACHINES = _BilledService("Machine Reservations", "Compute", "Other (Compute)")
+_SERVERS = _BilledService("Server Reservations", "Compute", "Virtual Machines")
+_STORAGE = _BilledService("Volume Reservations", "Storage", "Block Storage")
+_NETWORKS = _BilledService("Network Reservations", "Networking", "Network Infrastructure")
+_SERVICES: Mapping[str, _BilledService] = {
+    "host": _MACHINES,
+    "device": _MACHINES,
+    "instance": _SERVERS,
+    "vcpu": _SERVERS,
+    "volume": _STORAGE,
+    "gigabyte": _STORAGE,
+    "floatingip": _NETWORKS,
+    "network": _NETWORKS,
+}
+"""The service of each measure."""
+_ADDED = (ChargeCategory.CORRECTION, ChargeCategory.ADJUSTMENT)
+"""Lines that are no use of anything."""
+_NOUNS = {
+    ChargeCategory.FEE: "fee of the lease",
+    ChargeCategory.ROUNDING_UP: "rounded up",
+    ChargeCategory.EARLY_RETURN: "given back after the start",
+    ChargeCategory.CANCELLATION: "given back before the start",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """Who writes a bill: the operators, by their ``name``, and the account that pays."""
+
+    name: str
+    account_id: str
+    account_name: str
+
+
+def list_rows(
+    statement: Statement, charges: Iterable[Charge], lists: Sequence[PriceList], issuer: Issuer
+) -> Iterator[Mapping[str, Cell]]:
+    """Yield a row for each charge of a statement that is not free, and one for its rounding; without empty cells."""
+    bill = _Bill(statement, {one.version: one for one in lists})
+    head = _describe_head(statement, issuer)
+    for charge in charges:
+        if charge.line.category is not ChargeCategory.FREE:
+            row = {**head, **_describe_lease(charge), **bill.describe(charge.line)}
+            if charge.corrects is not None:
+                # What is corrected in its own month was never invoiced as it was.
+                row["ChargeClass"] = "Correction" if charge.line.month < charge.month else None
+                row["ChargeDescription"] = f"Correction of charge {charge.corrects}: {charge.reason}"
+            yield row
+    if (rounding := statement.rounding) is not None:
+        yield {**head, **bill.describe(rounding), "ChargeDescription": "Rounding of the total"}
+
+
+def _describe_head(statement: Statement, issuer: Issuer) -> dict[str, Cell]:
+    """Return what all rows of a statement have in common."""
+    month = window_of_month(statement.month)
+    currency = statement.currency
+    return {
+        "BillingAccountId": issuer.account_id,
+        "BillingAccountName": issuer.account_name,
+        "BillingCurrency": currency if currency in CURRENCIES else NO_CURRENCY,
+        "BillingPeriodStart": zulu(month.start),
+        "BillingPeriodEnd": zulu(month.end),
+        "InvoiceId": statement.id,
+        "PricingCategory": "Standard",
+        "SubAccountId": statement.project_id,
+        "SubAccountName": issuer.account_name,
+        "Tags": "{}",
+        "x_Currency": currency,
+        **dict.fromkeys(
+            ("InvoiceIssuerName", "ProviderName", "PublisherName", "HostProviderName", "ServiceProviderName"),
+            issuer.name,
+        ),
+    }
+
+
+def _describe_lease(charge: Charge) -> dict[str, Cell]:
+    lease = f"lease:{charge.lease_id}"
+    reserves = charge.line.category not in _ADDED
+    return {
+        "ResourceId": lease,
+        "ResourceName": charge.lease_name,
+        "ResourceType": "Reservation",
+        "RegionId": charge.region or None,
+        "RegionName": charge.region or None,
+        "CapacityReservationId": lease if reserves else None,
+        "CapacityReservationStatus": _capacity_status(charge.line) if reserves else None,
+    }
+
+
+def _capacity_status(line: ChargeLine) -> str:
+    return "Unused" if line.status is ChargeStatus.UNUSED else "Used"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pricing:
+    """What lines of one price and factor have in common: a long bill has few of these."""
+
+    cells: Mapping[str, Cell]
+    listed: Fraction
+    """The factor without that of the project."""
+    words: str
+
+
+class _Bill:
+    """Describes the lines of a statement."""
+
+    def __init__(self, statement: Statement, lists: Mapping[int, PriceList]) -> None:
+        self._project_id = statement.project_id
+        self._lists = lists
+        self._pricings: dict[tuple[object, ...], _Pricing] = {}
+
+    def describe(self, line: ChargeLine) -> dict[str, Cell]:
+        """Return the cells of a line."""
+        costs = dict.fromkeys(("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), _money(line.nano))
+        times = {"ChargePeriodStart": zulu(line.window.start), "ChargePeriodEnd": zulu(line.window.end)}
+        common: dict[str, Cell] = {**costs, **times}
+        if line.category in _ADDED:
+            is_credit = line.category is ChargeCategory.CORRECTION and line.nano < 0
+            kind = {"ChargeCategory": "Credit" if is_credit else "Adjustment", "ChargeFrequency": "One-Time"}
+            return {**common, **kind, **_name_service(_OTHER)}
+        if line.energy is not None:
+            return {**common, **_describe_energy(line, line.energy)}
+        key = (line.sku, line.version, line.unit_nano, line.factor, line.category, line.status)
+        if (pricing := self._pricings.get(key)) is None:
+            pricing = self._pricings[key] = self._price(line)
+        return {**common, **pricing.cells, **_describe_amount(line, pricing)}
+
+    def _price(self, line: ChargeLine) -> _Pricing:
+        """Return what a line has by its price: that of the list, and that which the project has agreed on."""
+        found = None if line.version is None else self._lists.get(line.version)
+        measure = _find_measure(line, found)
+        factor = _list_factor(line, found, self._project_id)
+        cells: dict[str, Cell] = {
+            "ChargeCategory": "Usage",
+            "ChargeFrequency": "One-Time" if line.sku is None else "Usage-Based",
+            "ListUnitPrice": _number(line.unit_nano * factor / NANO),
+            "ContractedUnitPrice": _number(line.unit_nano * line.factor / NANO),
+            "SkuPriceId": f"{line.sku or _FEE}/{line.version}/{_spell(factor)}",
+            "SkuPriceDetails": json.dumps({"x_PriceList": line.version, "x_Factor": _spell(factor)}),
+            **_describe_sku(line, measure),
+            **_name_service(_SERVICES.get(measure or "", _OTHER)),
+        }
+        return _Pricing(cells, factor, _describe_factor(line))
+
+
+def _describe_energy(line: ChargeLine, energy: LineEnergy) -> dict[str, Cell]:
+    """Return the cells of a line that costs nothing, and tells what hosts drew: its hours are those of hosts.
+
+    The format has no unit of energy, and no column for it but ours.
+    """
+    hours = Fraction(line.resource_seconds, 3600)
+    return {
+        "ChargeCategory": "Usage",
+        "ChargeFrequency": "Usage-Based",
+        **dict.fromkeys(("ListUnitPrice", "ContractedUnitPrice"), Decimal("0.0")),
+        **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), _number(hours)),
+        **dict.fromkeys(("PricingUnit", "ConsumedUnit"), "Hours"),
+        "SkuId": _ENERGY,
+        "SkuMeter": "Host hours with energy",
+        "SkuPriceId": f"{_ENERGY}/0/1",
+        "SkuPriceDetails": "{}",
+        "ChargeDescription": f"{_spell(Fraction(energy.wh, 1000), 3)} kWh in {_spell(hours, 2)} hours of hosts, free",
+        "x_EnergyWh": Decimal(energy.wh),
+        "x_EnergySource": str(energy.source),
+        "x_CarbonGrams": None if energy.gco2 is None else Decimal(energy.gco2),
+        **_name_service(_OTHER),
+    }
+
+
+def _name_service(service: _BilledService) -> dict[str, Cell]:
+    names = {"ServiceName": service.name, "ServiceCategory": service.category}
+    return {**names, "ServiceSubcategory": service.subcategory}
+
+
+def _describe_amount(line: ChargeLine, pricing: _Pricing) -> dict[str, Cell]:
+    """Return how much a line is of, and what that costs without what the project has agreed on."""
+    if line.sku is None:
+        listed = round(line.unit_nano * pricing.listed)
+        one = Decimal("1.0")
+        return {
+            "ListCost": _money(listed),
+            **{"PricingQuantity": one, "PricingUnit": "Leases", "ConsumedQuantity": one, "ConsumedUnit": "Leases"},
+        }
+    hours = Fraction(line.resource_seconds, 3600)
+    same = pricing.listed == line.factor
+    listed = line.nano if same else price_seconds(line.unit_nano, pricing.listed, line.resource_seconds)
+    quantity = _number(hours)
+    return {
+        "ListCost": _money(listed),
+        **{"PricingQuantity": quantity, "PricingUnit": "Hours", "ConsumedQuantity": quantity, "ConsumedUnit": "Hours"},
+        "ChargeDescription": f"{_spell(hours, 2)} hours of {line.sku}, {pricing.words}",
+    }
+
+
+def _list_factor(line: ChargeLine, found: PriceList | None, project_id: str) -> Fraction:
+    """Return the factor of a line without that of its project, which a fee does not have."""
+    discount = Fraction(1) if found is None else dict(found.projects).get(project_id, Fraction(1))
+    return line.factor if line.sku is None else line.factor / discount
+
+
+def _describe_sku(line: ChargeLine, measure: str | None) -> dict[str, Cell]:
+    if line.sku is None:
+        what = _NOUNS[ChargeCategory.FEE]
+        if line.category is not ChargeCategory.FEE:
+            what = f"{what}, {_NOUNS[line.category]}"
+        return {"SkuId": _FEE, "SkuMeter": "Leases", "ChargeDescription": what.capitalize()}
+    return {"SkuId": line.sku, "SkuMeter": f"{(measure or 'resource').capitalize()} hours"}
+
+
+def _describe_factor(line: ChargeLine) -> str:
+    words = [f"factor {_spell(line.factor, 6)}"]
+    if line.category in _NOUNS:
+        words.append(_NOUNS[line.category])
+    elif line.status is ChargeStatus.UNUSED:
+        words.append("not used")
+    return ", ".join(words)
+
+
+def _find_measure(line: ChargeLine, found: PriceList | None) -> str | None:
+    """Return what is counted of a line; None of a fee, and if the price is not known."""
+    price = None if found is None or line.sku is None else found.find_price(line.sku)
+    return None if price is None else price.measure
+
+
+def _money(nano: int) -> Decimal:
+    return Decimal(nano).scaleb(-DECIMALS)
+
+
+def _number(value: Fraction) -> Decimal:
+    """Return a number with as many decimals as it has, of 18 at most, and one at least: it is read as no integer."""
+    text = _spell(value)
+    return Decimal(text if "." in text else f"{text}.0")
+
+
+def _spell(value: Fraction, places: int = 18) -> str:
+    """Return a number with at most so many decimals, rounded half to even, without zeros at its end."""
+    # Long bills have hundreds of thousands of these: whole numbers take a fraction of what fractions do.
+    scaled, rest = divmod(value.numerator * 10**places, value.denominator)
+    if 2 * rest > value.denominator or (2 * rest == value.denominator and scaled % 2):
+        scaled += 1
+    whole, decimals = divmod(scaled, 10**places)
+    return f"{whole}.{decimals:0{places}}".rstrip("0").rstrip(".")

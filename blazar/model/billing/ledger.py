@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ledger: what an account is charged when it is closed up to an instant, and what a change of a lease does. Pure.
+
+What was charged stays so. So an account is only closed up to instants of which all is known, and each change of a lease
+says what it gives back at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+
+from blazar.model.base.clock import later, to_second
+from blazar.model.base.errors import InvalidInput, pointer_to
+from blazar.model.base.window import Window
+from blazar.model.billing.accounts import AccountState, LeaseAccount
+from blazar.model.billing.charges import NANO, ChargeLine
+from blazar.model.billing.energy import tell_energy
+from blazar.model.billing.price_lists import PriceList
+from blazar.model.billing.prices import LONGEST
+from blazar.model.billing.rating import ChargeTerms, PricedUse, rate, rate_fee
+from blazar.model.billing.uses import BookedUse, LeaseFacts, list_given_back, list_priced
+from blazar.model.energy.book import EnergyBook
+
+HORIZON = timedelta(days=3 * 366)
+"""How far ahead the rest of a lease is planned: some last for ever."""
+
+MOST_NANO = 2**63 - 1
+"""The most that databases keep in a column."""
+
+Planned = Mapping[date, int]
+"""What the rest of a lease will cost, by the first day of each month, in 10⁻⁹ of the currency."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """An account that is closed up to an instant, and what is charged for that."""
+
+    account: LeaseAccount
+    lines: tuple[ChargeLine, ...] = ()
+
+
+def close_account(
+    account: LeaseAccount,
+    cut: datetime,
+    facts: LeaseFacts,
+    lists: Sequence[PriceList],
+    book: EnergyBook | None = None,
+) -> Closing:
+    """Return an account closed up to an instant, with what is charged of the time from its last closing until then.
+
+    By a ``book`` it also tells what the lease drew in that time.
+    """
+    if cut <= account.closed_until:
+        return Closing(account)
+    terms, span = _terms_of(account, facts), Window(account.closed_until, cut)
+    lines = rate(list_priced(facts, span, lists, is_quote=False), lists, terms)
+    if book is not None:
+        lines = (*lines, *tell_energy(facts, span, book))
+    starts = account.has_fee and facts.is_handed_over
+    fee = rate_fee(lists, terms) if starts else None
+    closed = replace(account, closed_until=cut, has_fee=account.has_fee and not starts)
+    if cut >= account.booked_until:
+        closed = replace(closed, state=AccountState.CLOSED)
+    return Closing(closed, lines if fee is None else (fee, *lines))
+
+
+def plan_account(account: LeaseAccount, facts: LeaseFacts, lists: Sequence[PriceList]) -> Planned:
+    """Return what the rest of an account will cost if all goes as it is booked."""
+    end = min(account.booked_until, later(account.closed_until, HORIZON))
+    if account.state is AccountState.CLOSED or end <= account.closed_until:
+        return {}
+    terms = _terms_of(account, facts)
+    lines = list(rate(list_priced(facts, Window(account.closed_until, end), lists, is_quote=True), lists, terms))
+    if account.has_fee and (fee := rate_fee(lists, terms)) is not None:
+        lines.append(fee)
+    sums: Counter[date] = Counter()
+    for line in lines:
+        sums[line.month] += line.nano
+    return {month: nano for month, nano in sorted(sums.items()) if nano}
+
+
+def check_planned(planned: Planned, currency: str) -> None:
+    """Raise InvalidInput if a lease costs more in a month than a ledger can keep."""
+    if max(planned.values(), default=0) > MOST_NANO:
+        raise InvalidInput(
+            f"reservations: the lease would cost more than {MOST_NANO // NANO} {currency} in a month, which cannot be "
+            "charged; ask for less, or tell the operators that their prices are too high",
+            at=pointer_to(("reservations",)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledChange:
+    """A change of a lease: its dates before and after, when it is made, and what is given back by it.
+
+    ``given_back_at``: its owner gave back what it has less then; None: nobody did.
+    """
+
+    before: Window
+    after: Window
+    at: datetime
+    given_back_at: datetime | None = None
+
+
+def change_account(
+    account: LeaseAccount, change: BilledChange, was: LeaseFacts, became: LeaseFacts, lists: Sequence[PriceList]
+) -> Closing:
+    """Return the account of a lease that is changed, and what is charged for what is given back by that."""
+    lines: tuple[ChargeLine, ...] = ()
+    has_fee = account.has_fee
+    at = change.given_back_at
+    starts_at = account.parts[0].since
+    # Of what was to be handed over and was not, nobody gives anything back.
+    if at is not None and (to_second(at) < starts_at or was.is_handed_over):
+        terms = _terms_of(account, was)
+        live = _list_live(became)
+        since = to_second(change.at)
+        given_back = list_given_back(_list_live(was), live, lists, since=since, at=to_second(at))
+        lines = rate(_limit_uses(given_back, max(since, starts_at)), lists, terms)
+        if has_fee and not live and not (became.uses and was.is_handed_over):
+            # Of one that is deleted in the second in which it starts nothing but the fee is left to charge.
+            returned_at = None if was.is_handed_over else to_second(at)
+            fee = rate_fee(lists, terms, given_back_at=returned_at)
+            lines = lines if fee is None else (fee, *lines)
+            has_fee = False
+    # One that is released for want of use ends now, and gives back what it had a moment later: by the terms of that.
+    still_has = was.uses == became.uses and change.after.end < change.before.end
+    redated = account if still_has else account.redate(change.before, change.after, change.at)
+    return Closing(fit_account(replace(redated, has_fee=has_fee), became), lines)
+
+
+def fit_account(account: LeaseAccount, facts: LeaseFacts) -> LeaseAccount:
+    """Return an account until the end of all that its lease has; closed if there is nothing left to charge."""
+    ends = [use.window.end for use in facts.uses if use.window.end > account.closed_until]
+    if not ends:
+        return replace(account, booked_until=account.closed_until, state=AccountState.CLOSED)
+    return replace(account, booked_until=max(ends), state=AccountState.OPEN)
+
+
+def _limit_uses(uses: Iterable[PricedUse], start: datetime) -> Iterator[PricedUse]:
+    """Yield what of uses is in the time for which there are quotes: who gives for ever back pays no share of that."""
+    last = later(start, LONGEST)
+    for use in uses:
+        if use.window.end <= last:
+            yield use
+        elif use.window.start < last:
+            yield replace(use, window=Window(use.window.start, last), rounded_from=None)
+
+
+def _list_live(facts: LeaseFacts) -> list[BookedUse]:
+    return [use for use in facts.uses if use.is_live]
+
+
+def _terms_of(account: LeaseAccount, facts: LeaseFacts) -> ChargeTerms:
+    return ChargeTerms(account.project_id, account.parts, facts.unused, account.joined)

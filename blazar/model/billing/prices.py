@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lease will cost, before it is booked and after: the bill of a lease that nobody touches. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+
+from blazar.model.base.window import Window
+from blazar.model.billing.charges import (
+    DECIMALS,
+    NANO,
+    ChargeLine,
+    ChargeStatus,
+    divide_half_even,
+    price_seconds,
+    sum_lines,
+)
+from blazar.model.billing.price_lists import PriceList, find_list
+from blazar.model.billing.rating import BookedPart, ChargeTerms, PricedUse, price_fee, rate
+from blazar.model.use.resource_hours import epoch
+
+LONGEST = timedelta(days=20 * 366)
+"""Of what is longer the price is not computed: it would have a line for each of its months."""
+
+
+@dataclass(frozen=True, slots=True)
+class PricedAmount:
+    """How many of a measure a reservation has by one price, of how many that it is booked with by any.
+
+    ``number`` is the place of the reservation.
+    """
+
+    reservation_id: str
+    number: int
+    sku: str
+    measure: str
+    amount: int
+    booked: int
+
+
+@dataclass(frozen=True, slots=True)
+class PricePart:
+    """A part of a price: ``count`` of a measure for ``hours`` each, with a price of an hour and a factor.
+
+    ``reservation`` is the place of the reservation in the lease; numbers are decimals.
+    """
+
+    reservation: int
+    sku: str
+    measure: str
+    count: int
+    hours: str
+    per_hour: str
+    factor: str
+    amount: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancellationCost:
+    """What it costs to cancel a lease until an instant; the last one is its start."""
+
+    until: datetime
+    amount: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePrice:
+    """What a lease costs if nothing is given back, lost or late from now on; amounts are decimals of the currency.
+
+    ``price_list`` is the version by which its start is charged. ``if_cancelled`` begins when it was booked, or now.
+    ``charged`` is what its project has been charged for it so far, None of what is not booked: only that has a fee,
+    parts and a list. ``difference`` is by how much a change that is not made would make it dearer.
+    """
+
+    amount: str
+    currency: str
+    price_list: int | None = None
+    fee: str | None = None
+    parts: tuple[PricePart, ...] = ()
+    if_cancelled: tuple[CancellationCost, ...] = ()
+    charged: str | None = None
+    difference: str | None = None
+
+    @property
+    def value(self) -> Fraction:
+        """Return the amount as a number."""
+        return Fraction(self.amount)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedLease:
+    """What is priced: amounts for a window, booked at an instant for a project."""
+
+    amounts: tuple[PricedAmount, ...]
+    window: Window
+    project_id: str
+    booked_at: datetime
+
+    @property
+    def terms(self) -> ChargeTerms:
+        """Return for whom and since when it is booked."""
+        return ChargeTerms(self.project_id, (BookedPart(self.window.start, self.booked_at),))
+
+    def choose_list(self, lists: Sequence[PriceList]) -> PriceList | None:
+        """Return the list by which its start is charged, and that has chosen its prices; None: there is none."""
+        return find_list(lists, self.booked_at, self.window.start)
+
+    def list_uses(self) -> Iterator[PricedUse]:
+        """Yield its uses."""
+        for one in self.amounts:
+            yield PricedUse(
+                reservation_id=one.reservation_id,
+                sku=one.sku,
+                amount=one.amount,
+                booked_amount=one.booked,
+                window=self.window,
+                rounded_from=self.window.start,
+            )
+
+    def sum_nano(self, lists: Sequence[PriceList]) -> int:
+        """Return what it costs, not rounded."""
+        terms = self.terms
+        return sum_lines(rate(self.list_uses(), lists, terms)) + price_fee(lists, terms)
+
+
+def quote(quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
+    """Return what a lease will cost; None if no list holds at its start, or if it is longer than ``LONGEST``."""
+    first = quoted.choose_list(lists)
+    if first is None or quoted.window.duration > LONGEST:
+        return None
+    terms = quoted.terms
+    lines = rate(quoted.list_uses(), lists, terms)
+    fee_nano = price_fee(lists, terms)
+    return LeasePrice(
+        amount=show_amount(sum_lines(lines) + fee_nano, first.decimals),
+        currency=first.currency,
+        price_list=first.version,
+        fee=show_exactly(fee_nano, first.decimals),
+        parts=tuple(_list_parts(lines, quoted.amounts, first.decimals)),
+        if_cancelled=tuple(_list_cancellation(quoted, terms, lines, lists, first.decimals)),
+    )
+
+
+def _list_parts(lines: Iterable[ChargeLine], amounts: Iterable[PricedAmount], decimals: int) -> Iterator[PricePart]:
+    """Yield the parts of a price: lines of all months together, and what is rounded up with the rest."""
+    counts: dict[tuple[str, str], PricedAmount] = {}
+    for one in amounts:
+        key = one.reservation_id, one.sku
+        counts[key] = one if key not in counts else replace(one, amount=one.amount + counts[key].amount)
+    found: dict[tuple[str, str, int, int, int], tuple[int, int]] = {}
+    for line in lines:
+        part = line.reservation_id or "", line.sku or "", line.unit_nano, *line.factor.as_integer_ratio()
+        seconds, nano = found.get(part, (0, 0))
+        found[part] = seconds + line.resource_seconds, nano + line.nano
+    for (reservation_id, sku, unit, *factor), (seconds, nano) in found.items():
+        one = counts[reservation_id, sku]
+        yield PricePart(
+            reservation=one.number,
+            sku=sku,
+            measure=one.measure,
+            count=one.amount,
+            hours=show_quotient(seconds, one.amount * 3600),
+            per_hour=show_exactly(unit, decimals),
+            factor=show_quotient(*factor),
+            amount=show_exactly(nano, decimals),
+        )
+
+
+def _list_cancellation(
+    quoted: QuotedLease, terms: ChargeTerms, lines: Sequence[ChargeLine], lists: Sequence[PriceList], decimals: int
+) -> Iterator[CancellationCost]:
+    """Yield what it costs to cancel a lease with these lines, and until when, from its booking to its start."""
+    start = quoted.window.start
+    ahead = Window(quoted.booked_at, start) if quoted.booked_at < start else None
+
+    together = _add_rounded(lines)
+
+    def find_cost(at: datetime) -> int:
+        of_time = _sum_shares(together, lists, epoch(start) - epoch(at))
+        return of_time + price_fee(lists, terms, given_back_at=at)
+
+    return list_cancellation(ahead, lists, decimals, find_cost)
+
+
+def _add_rounded(lines: Iterable[ChargeLine]) -> Collection[tuple[ChargeLine, int]]:
+    """Return the lines that cost something, each with its seconds: those by which its time is rounded up are in it.
+
+    So does ``rate``, as both are given back.
+    """
+    found: dict[tuple[date, str | None, str | None, int, int, int, int], tuple[ChargeLine, int]] = {}
+    for line in lines:
+        if line.version is not None and line.status is not ChargeStatus.UNPRICED:
+            of_price = line.version, line.unit_nano, *line.factor.as_integer_ratio()
+            key = line.month, line.reservation_id, line.sku, *of_price
+            first, seconds = found.get(key, (line, 0))
+            found[key] = first, seconds + line.resource_seconds
+    return found.values()
+
+
+def _sum_shares(lines: Iterable[tuple[ChargeLine, int]], lists: Sequence[PriceList], ahead: int) -> int:
+    """Return what giving back so many seconds before the start costs of what these lines would: as ``rate`` does."""
+    shares = {one.version: one.find_share(ahead) for one in lists}
+    return sum(
+        price_seconds(line.unit_nano, line.factor, seconds, share)
+        for line, seconds in lines
+        if line.version is not None and (share := shares[line.version])
+    )
+
+
+def list_cancellation(
+    ahead: Window | None, lists: Sequence[PriceList], decimals: int, find_cost: Callable[[datetime], int]
+) -> Iterator[CancellationCost]:
+    """Yield what it costs to cancel a lease, and until when, in the time before its start; None: there is none.
+
+    ``find_cost`` returns what giving it back at an instant costs, not rounded.
+    """
+    if ahead is None:
+        return
+    start, begin = ahead.end, ahead.start
+    lengths = {entry.before_start for one in lists for entry in one.cancellation if entry.before_start is not None}
+    seconds = epoch(start) - epoch(begin)
+    edges = [start - timedelta(seconds=length) for length in sorted(lengths, reverse=True) if length < seconds]
+    last: CancellationCost | None = None
+    for since, until in zip([begin, *edges], [*edges, start], strict=True):
+        amount = show_amount(find_cost(since), decimals)
+        if last is not None and last.amount != amount:
+            yield last
+        last = CancellationCost(until, amount)
+    if last is not None:
+        yield last
+
+
+def show_amount(nano: int, decimals: int) -> str:
+    """Return an amount with so many decimals, rounded half to even: 673.80."""
+    unit = 10 ** (DECIMALS - decimals)
+    return show_exactly(divide_half_even(nano, unit) * unit, decimals)
+
+
+def show_exactly(nano: int, decimals: int) -> str:
+    """Return an amount with all its decimals, and these at least."""
+    whole, rest = divmod(abs(nano), NANO)
+    digits = f"{rest:0{DECIMALS}d}".rstrip("0").ljust(decimals, "0")
+    sign = "-" if nano < 0 else ""
+    return f"{sign}{whole}.{digits}" if digits else f"{sign}{whole}"
+
+
+def show_number(value: Fraction) -> str:
+    """Return a number as a decimal with at most 9 places: the hours of 20 minutes have no end."""
+    return show_quotient(*value.as_integer_ratio())
+
+
+def show_quotient(number: int, by: int) -> str:
+    """Return a quotient as ``show_number`` does; ``by`` is positive."""
+    return show_exactly(divide_half_even(number * NANO, by), 0)

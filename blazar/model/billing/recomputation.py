@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recomputation: what the accounts of a lease were charged, beside what its facts give now. Pure.
+
+It is the closing's own function that computes it once more. What was given back is left out: its share was computed
+from what the lease had before, which is no fact any more. So are leases that were split or merged in use: what one was
+charged for is a fact of another one since.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+
+from blazar.model.base.clock import to_second
+from blazar.model.billing.accounts import AccountState, LeaseAccount
+from blazar.model.billing.charges import Charge, ChargeCategory, ChargeLine
+from blazar.model.billing.ledger import close_account
+from blazar.model.billing.price_lists import PriceList
+from blazar.model.billing.prices import show_exactly
+from blazar.model.billing.rating import ChargeTerms, rate_fee
+from blazar.model.billing.uses import LeaseFacts
+
+_RECOMPUTED = (ChargeCategory.USAGE, ChargeCategory.ROUNDING_UP, ChargeCategory.FEE)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedLease:
+    """The accounts of a lease, all its charges, and its facts; None: the lease was purged, and they with it."""
+
+    id: str
+    accounts: Sequence[LeaseAccount]
+    charges: Sequence[Charge]
+    facts: LeaseFacts | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeDifference:
+    """What a project was charged for a lease in a month, and what its facts give now, in 10⁻⁹ of the currency.
+
+    ``account_id`` is the first account of the project. ``corrected`` is the charge that a correction would answer;
+    None: nothing is charged that one could.
+    """
+
+    lease_id: str
+    account_id: str
+    project_id: str
+    month: date
+    written: int
+    recomputed: int
+    corrected: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Return what tells it from others."""
+        return f"{self.account_id}.{self.month:%Y-%m}"
+
+    def describe(self, currency: str, decimals: int) -> str:
+        """Return what differs and what mends it, a sentence on each line."""
+        was, became, missing = (
+            show_exactly(nano, decimals) for nano in (self.written, self.recomputed, self.recomputed - self.written)
+        )
+        found = (
+            f"In {self.month:%Y-%m} project {self.project_id} was charged {was} {currency} for lease {self.lease_id}; "
+            f"by what is on record of the lease it is {became} {currency}"
+        )
+        if self.corrected is None:
+            return f"{found}\nnothing is charged that a correction could answer: see whether the database was restored"
+        reason = f"computed once more for {self.month:%Y-%m}"
+        return f'{found}\nthis mends it: blazar charge correct {self.corrected} {missing} --reason "{reason}"'
+
+
+def list_differences(lease: CheckedLease, lists: Sequence[PriceList]) -> Iterator[ChargeDifference]:
+    """Yield where charges of a lease differ from its facts, unless a correction has made up for it.
+
+    Of a project that has still more to pay nothing is said: a charge may be on its way.
+    """
+    accounts = sorted(lease.accounts, key=lambda account: account.opened_at)
+    if lease.facts is None or any(account.is_mixed for account in accounts):
+        return
+    busy = {account.project_id for account in accounts if account.state is AccountState.OPEN}
+    for project_id in sorted({account.project_id for account in accounts} - busy):
+        mine = [charge for charge in lease.charges if charge.project_id == project_id]
+        lines = list(_recompute(accounts, project_id, mine, lease.facts, lists))
+        first = next(account for account in accounts if account.project_id == project_id)
+        yield from _compare(first, mine, lines)
+
+
+def _recompute(
+    accounts: Sequence[LeaseAccount],
+    project_id: str,
+    charges: Sequence[Charge],
+    facts: LeaseFacts,
+    lists: Sequence[PriceList],
+) -> Iterator[ChargeLine]:
+    """Yield the lines of the accounts of a project, as if they were closed now for the first time."""
+    handed_over_at = min((one.at for one in facts.starts.values() if one.at is not None), default=None)
+    payer: LeaseAccount | None = None
+    for number, account in enumerate(accounts):
+        if account.project_id != project_id:
+            continue
+        begin = find_begin(account, is_first=number == 0)
+        opened = replace(account, closed_until=begin, has_fee=False, state=AccountState.OPEN)
+        yield from close_account(opened, account.closed_until, facts, lists).lines
+        if payer is None or handed_over_at is None or begin <= handed_over_at:
+            payer = account
+    # Whose the fee is follows from what was done with the lease: what is on record of that is the charge itself.
+    if payer is not None and any(charge.line.category is ChargeCategory.FEE for charge in charges):
+        fee = rate_fee(lists, ChargeTerms(project_id, payer.parts))
+        yield from () if fee is None else (fee,)
+
+
+def find_begin(account: LeaseAccount, *, is_first: bool) -> datetime:
+    """Return from when on an account has to pay: one that starts at once has started before it was opened."""
+    opened_at = to_second(account.opened_at)
+    return min(opened_at, account.parts[0].since) if is_first else opened_at
+
+
+def _compare(
+    account: LeaseAccount, charges: Sequence[Charge], lines: Sequence[ChargeLine]
+) -> Iterator[ChargeDifference]:
+    written = [charge.line for charge in charges if charge.line.category in _RECOMPUTED]
+    was, became = _sum_months(written), _sum_months([line for line in lines if line.category in _RECOMPUTED])
+    # Each line is rounded once, and a time that was charged in parts has more of them.
+    most = len(written) + len(lines)
+    for month in sorted({*was, *became}):
+        missing = became[month] - was[month]
+        if all(abs(missing - answer) > most for answer in (0, *_list_answers(charges, month))):
+            yield ChargeDifference(
+                lease_id=account.lease_id,
+                account_id=account.id,
+                project_id=account.project_id,
+                month=month,
+                written=was[month],
+                recomputed=became[month],
+                corrected=_find_corrected(charges, month),
+            )
+
+
+def _list_answers(charges: Sequence[Charge], month: date) -> Iterator[int]:
+    """Yield amounts by which corrections may have made up for a difference: of the month together, or one alone.
+
+    What was given for another reason, as a favour, makes up for nothing.
+    """
+    months = {charge.id: charge.line.month for charge in charges}
+    corrections = [charge for charge in charges if charge.corrects is not None]
+    yield sum(one.line.nano for one in corrections if months.get(one.corrects or 0) == month)
+    yield from (one.line.nano for one in corrections)
+
+
+def _find_corrected(charges: Sequence[Charge], month: date) -> int | None:
+    """Return the first charge of a month that can be corrected, else one of another month."""
+    known = [one for one in charges if one.corrects is None and one.line.category is not ChargeCategory.ENERGY]
+    of_month = [charge for charge in known if charge.line.month == month]
+    return next((charge.id for charge in (*of_month, *known)), None)
+
+
+def _sum_months(lines: Sequence[ChargeLine]) -> Mapping[date, int]:
+    sums: Counter[date] = Counter()
+    for line in lines:
+        sums[line.month] += line.nano
+    return sums

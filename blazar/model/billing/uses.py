@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lease is charged for, from the facts of it: what it had, when, and what became of that. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+
+from blazar.model.base.window import Window
+from blazar.model.billing.price_lists import PriceList
+from blazar.model.billing.rating import PricedUse
+from blazar.model.resources.resource import PropertyValue
+
+Skus = Mapping[str, int]
+"""The prices by which something is charged, each with how many of its measure its reservation was booked with."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookedUse:
+    """What a reservation has of a resource for a window, by measure.
+
+    ``skus`` is None if there were no prices when it was booked; ``booked_at``: None if that was with its lease.
+    ``is_live``: it is not returned yet.
+    """
+
+    reservation_id: str
+    resource_id: int
+    window: Window
+    amounts: Mapping[str, int]
+    skus: Skus | None = None
+    booked_at: datetime | None = None
+    is_live: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationStart:
+    """When a reservation was handed over, None if it was not, and whether that may still be done."""
+
+    at: datetime | None = None
+    is_awaited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseFacts:
+    """All that is known of what a lease has had, and of the starts of its reservations.
+
+    ``outages`` are by reservation and resource; in ``unused`` spans nobody used the lease. ``regions`` are those of
+    reservations.
+    """
+
+    uses: tuple[BookedUse, ...] = ()
+    starts: Mapping[str, ReservationStart] = field(default_factory=dict)
+    outages: Mapping[tuple[str, int], tuple[Window, ...]] = field(default_factory=dict)
+    unused: tuple[Window, ...] = ()
+    regions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_handed_over(self) -> bool:
+        """Return whether a part of the lease was handed over."""
+        return any(one.at is not None for one in self.starts.values())
+
+    @property
+    def is_awaited(self) -> bool:
+        """Return whether a start is still to come, or to be done."""
+        return any(one.is_awaited for one in self.starts.values())
+
+
+def choose_skus(
+    booked: Sequence[tuple[str, Mapping[str, int]]],
+    properties: Sequence[Mapping[str, PropertyValue]],
+    prices: PriceList,
+) -> list[Skus]:
+    """Return by which prices each of some things is charged, that reservations get with these measures of them.
+
+    ``properties`` are those of the resource of each.
+    """
+    totals: dict[str, Counter[str]] = defaultdict(Counter)
+    for reservation_id, amounts in booked:
+        totals[reservation_id].update(amounts)
+    found: list[Skus] = []
+    for (reservation_id, amounts), known in zip(booked, properties, strict=True):
+        chosen = {measure: prices.choose_price(measure, known) for measure in amounts}
+        found.append(
+            {price.sku: totals[reservation_id][measure] for measure, price in chosen.items() if price is not None}
+        )
+    return found
+
+
+def list_priced(facts: LeaseFacts, span: Window, lists: Sequence[PriceList], *, is_quote: bool) -> list[PricedUse]:
+    """Return what of the uses of a lease lies in a span, priced.
+
+    ``is_quote``: it is not over, and taken to go as promised. Else what was never handed over is left out, and what is
+    missing or late is said so.
+    """
+    measures = _map_measures(lists)
+    firsts, lasts = _find_ends(facts.uses)
+    found = []
+    for use in facts.uses:
+        start = facts.starts.get(use.reservation_id, ReservationStart())
+        if not (window := _meet(use.window, span)) or (start.at is None and not is_quote):
+            continue
+        ends = window.end == lasts[use.reservation_id]
+        for sku, booked in (use.skus or {}).items():
+            if not (amount := use.amounts.get(measures.get(sku, ""), 0)):
+                continue
+            found.append(
+                PricedUse(
+                    reservation_id=use.reservation_id,
+                    sku=sku,
+                    amount=amount,
+                    booked_amount=booked,
+                    window=window,
+                    added_at=use.booked_at,
+                    handed_over_at=start.at,
+                    outages=_list_outages(facts, use, window),
+                    rounded_from=firsts[use.reservation_id] if ends else None,
+                )
+            )
+    return found
+
+
+def list_given_back(
+    before: Sequence[BookedUse],
+    after: Sequence[BookedUse],
+    lists: Sequence[PriceList],
+    *,
+    since: datetime,
+    at: datetime,
+) -> list[PricedUse]:
+    """Return what a lease had from an instant on, and has no more: it was given back ``at``.
+
+    What a reservation gets of the same measure at the same time instead makes up for it, whatever its price.
+    """
+    kept = _map_rest(before, after, since)
+    measures, rounded = _map_measures(lists), _map_rounded(before, after, since)
+    had, has = _group_priced(before, measures, since), _group_priced(after, measures, since)
+    found: list[PricedUse] = []
+    for (reservation_id, measure), parts in had.items():
+        others = [
+            (use.window, use.amounts[measure])
+            for use in after
+            if use.reservation_id == reservation_id and measure in use.amounts
+        ]
+        end = max(part.window.end for part in parts)
+        for window, part, amount in _list_less(parts, has[reservation_id, measure], others):
+            found.append(
+                PricedUse(
+                    reservation_id=reservation_id,
+                    sku=part.sku,
+                    amount=amount,
+                    booked_amount=part.booked,
+                    window=window,
+                    added_at=part.booked_at,
+                    given_back_at=at,
+                    rounded_from=rounded.get(reservation_id) if window.end == end else None,
+                    kept=mine if (mine := kept.get(reservation_id)) and mine.end <= window.start else None,
+                )
+            )
+    return found
+
+
+def _map_rounded(before: Iterable[BookedUse], after: Iterable[BookedUse], since: datetime) -> Mapping[str, datetime]:
+    """Return the start of each reservation that is still to come, and keeps its end if anything is left of it.
+
+    With what such a one gives back goes the time by which that would have been rounded up.
+    """
+    (firsts, ends), lasts = _find_ends(before), _find_ends(after)[1]
+    return {id_: first for id_, first in firsts.items() if first >= since and lasts.get(id_, ends[id_]) == ends[id_]}
+
+
+def _map_rest(before: Iterable[BookedUse], after: Iterable[BookedUse], since: datetime) -> Mapping[str, Window]:
+    """Return from when until when each reservation has something still, or had it until an instant."""
+    ends = _find_ends(after)[1]
+    kept = {id_: (first, ends.get(id_, since)) for id_, first in _find_ends(before)[0].items()}
+    return {id_: Window(first, end) for id_, (first, end) in kept.items() if first < end}
+
+
+@dataclass(frozen=True, slots=True)
+class _PricedPart:
+    """An amount of a measure that a reservation has for a window, and by which price; the rest is as in BookedUse."""
+
+    window: Window
+    sku: str
+    amount: int
+    booked: int
+    booked_at: datetime | None
+
+    @property
+    def tag(self) -> tuple[str, int, datetime | None]:
+        """Return by what it is charged."""
+        return self.sku, self.booked, self.booked_at
+
+
+def _group_priced(
+    uses: Iterable[BookedUse], measures: Mapping[str, str], since: datetime
+) -> dict[tuple[str, str], list[_PricedPart]]:
+    """Return the parts of uses from an instant on, by reservation and measure."""
+    found: dict[tuple[str, str], list[_PricedPart]] = defaultdict(list)
+    for use in uses:
+        if use.window.end <= since:
+            continue
+        rest = Window(max(since, use.window.start), use.window.end)
+        for sku, booked in (use.skus or {}).items():
+            measure = measures.get(sku, "")
+            if amount := use.amounts.get(measure, 0):
+                found[use.reservation_id, measure].append(_PricedPart(rest, sku, amount, booked, use.booked_at))
+    return found
+
+
+def _list_less(
+    had: Sequence[_PricedPart], has: Sequence[_PricedPart], every: Sequence[tuple[Window, int]]
+) -> Iterator[tuple[Window, _PricedPart, int]]:
+    """Yield windows, and how much less there is of what part in them: of what was booked last first.
+
+    ``every`` is how much there is, whatever its price: no more is missing than that makes up for.
+    """
+    windows = [*(part.window for part in had), *(window for window, _ in every)]
+    edges = {edge for window in windows for edge in (window.start, window.end)}
+    latest = sorted(had, key=lambda part: (part.booked_at is not None, part.booked_at), reverse=True)
+    for start, end in pairwise(sorted(edges)):
+        less = sum(part.amount for part in had if part.window.contains(start))
+        less -= sum(amount for window, amount in every if window.contains(start))
+        kept: Counter[tuple[str, int, datetime | None]] = Counter()
+        for part in has:
+            if part.window.contains(start):
+                kept[part.tag] += part.amount
+        for part in latest:
+            if less > 0 and part.window.contains(start):
+                stays = min(part.amount, kept[part.tag])
+                kept[part.tag] -= stays
+                if amount := min(less, part.amount - stays):
+                    yield Window(start, end), part, amount
+                    less -= amount
+
+
+def _find_ends(uses: Iterable[BookedUse]) -> tuple[Mapping[str, datetime], Mapping[str, datetime]]:
+    """Return the start and the end of what each reservation has had."""
+    firsts: dict[str, datetime] = {}
+    lasts: dict[str, datetime] = {}
+    for use in uses:
+        firsts[use.reservation_id] = min(firsts.get(use.reservation_id, use.window.start), use.window.start)
+        lasts[use.reservation_id] = max(lasts.get(use.reservation_id, use.window.end), use.window.end)
+    return firsts, lasts
+
+
+def _map_measures(lists: Sequence[PriceList]) -> Mapping[str, str]:
+    """Return what each price is of; a later list says it."""
+    return {price.sku: price.measure for prices in lists for price in prices.prices}
+
+
+def _list_outages(facts: LeaseFacts, use: BookedUse, window: Window) -> tuple[Window, ...]:
+    spans = facts.outages.get((use.reservation_id, use.resource_id), ())
+    return tuple(met for span in spans if (met := _meet(span, window)))
+
+
+def _meet(one: Window, other: Window) -> Window | None:
+    """Return what two windows share."""
+    start, end = max(one.start, other.start), min(one.end, other.end)
+    return Window(start, end) if start < end else None

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the power of a host is switched. There is never a secret in it: those are in the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from blazar.model.base.errors import InvalidInput
+from blazar.model.resources.resource import HOST, ResourceKind, noun
+
+
+class PowerAdapter(StrEnum):
+    """By what the power of a host is switched."""
+
+    REDFISH = "redfish"
+    HOOK = "hook"
+    IRONIC = "ironic"
+    SIMULATED = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class PowerAddress:
+    """The switch of one host.
+
+    ``target`` is the URL of a system (redfish) or of a hook, the name or id of a node (ironic), and the name of the
+    host in a simulated cloud.
+    """
+
+    adapter: PowerAdapter
+    target: str
+
+
+def check_adapter(kind: ResourceKind, adapter: PowerAdapter) -> None:
+    """Raise InvalidInput if what a resource of a kind is switched by is no hook, but for hosts.
+
+    No driver of storage switches a pool. In a simulated cloud there is no hook either.
+    """
+    if kind != HOST and adapter not in (PowerAdapter.HOOK, PowerAdapter.SIMULATED):
+        raise InvalidInput(
+            f"adapter is {adapter}, which switches hosts; a {noun(kind)} is switched by a hook: give hook",
+            at="/adapter",
+        )
