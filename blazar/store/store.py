@@ -7,10 +7,16 @@ from datetime import timedelta
 
 from sqlalchemy.engine import Engine
 
+from blazar.model.energy.book import NO_ENERGY, EnergyTerms
+from blazar.store.billing.charges import ChargeStore
+from blazar.store.billing.closings import ClosingStore
+from blazar.store.billing.price_lists import PriceListCache, PriceListStore
+from blazar.store.billing.recomputations import RecomputationStore
 from blazar.store.booking.bookings import BookingStore
 from blazar.store.booking.history import HistoryStore
-from blazar.store.booking.idempotency import IdempotencyStore
+from blazar.store.booking.ledger import Ledger
 from blazar.store.calendar.views import CalendarStore
+from blazar.store.energy.book import EnergyStore
 from blazar.store.feeds import FeedStore
 from blazar.store.journal.journal import KEPT_ENTRIES, JournalStore
 from blazar.store.leases.leases import LeaseStore
@@ -19,6 +25,9 @@ from blazar.store.maintenance.plans import MaintenancePlanStore
 from blazar.store.maintenance.windows import MaintenanceStore
 from blazar.store.managers.presence import ManagerStore
 from blazar.store.observe.sample import SampleStore
+from blazar.store.power.hosts import PowerHostStore
+from blazar.store.power.states import PowerStore
+from blazar.store.power.switches import SwitchStore
 from blazar.store.problems.checks import BookCheckStore
 from blazar.store.problems.findings import FindingStore
 from blazar.store.problems.troubles import TroubleStore
@@ -40,6 +49,7 @@ from blazar.store.surgery.offers import OfferStore
 from blazar.store.use import UnusedStore
 from blazar.store.work.claims import ClaimStore
 from blazar.store.work.events import EventStore
+from blazar.store.work.idempotency import IdempotencyStore
 from blazar.store.work.outbox import OutboxStore
 
 
@@ -48,6 +58,7 @@ class Store:
 
     ``cleaning_time`` is kept free between two users of a resource. ``history_entries`` is how many of the last entries
     of an object are kept in the journal, ``ended_leases`` how many leases that are over a list as a whole has at most.
+    ``energy`` is what the site tells of that.
     """
 
     def __init__(
@@ -57,40 +68,48 @@ class Store:
         cleaning_time: timedelta = timedelta(0),
         history_entries: int = KEPT_ENTRIES,
         ended_leases: int = 10_000,
+        energy: EnergyTerms = NO_ENERGY,
     ) -> None:
         self.transactions = Transactions(engine)
         catalogs = CatalogCache()
-        self.lease_pages = LeasePages(self.transactions)
+        self.lease_pages, self.cloud_objects = LeasePages(self.transactions), CloudObjectStore(self.transactions)
         self.idempotency = IdempotencyStore(self.transactions)
-        self.cloud_objects = CloudObjectStore(self.transactions)
         self.calendar = CalendarStore(self.transactions, catalogs, cleaning_time=cleaning_time)
-        self.bookings = BookingStore(self.transactions, cleaning_time=cleaning_time)
+        prices = PriceListCache()
+        self.price_lists = PriceListStore(self.transactions, prices, lambda: catalogs.price_version)
+        self.closings = ClosingStore(self.transactions, prices, energy)
+        self.recomputations = RecomputationStore(self.transactions, prices)
+        self.bookings = BookingStore(self.transactions, Ledger(prices, catalogs, energy), cleaning_time=cleaning_time)
         self.leases = LeaseStore(
             self.transactions, self.bookings, cleaning_time=cleaning_time, ended_leases=ended_leases
         )
         self.resources = ResourceStore(self.transactions, catalogs)
         self.resource_health = ResourceHealthStore(self.transactions)
-        self.regions = RegionStore(self.transactions)
-        self.outbox = OutboxStore(self.transactions)
-        self.events = EventStore(self.transactions)
-        self.sample = SampleStore(self.transactions)
+        self.regions, self.sample = RegionStore(self.transactions), SampleStore(self.transactions)
+        self.outbox, self.events = OutboxStore(self.transactions), EventStore(self.transactions)
         self.claims, self.managers = ClaimStore(self.transactions), ManagerStore(self.transactions)
-        self.feeds = FeedStore(self.transactions)
+        self.feeds, self.history = FeedStore(self.transactions), HistoryStore(self.transactions)
         self.journal = JournalStore(self.transactions, kept=history_entries)
-        self.history = HistoryStore(self.transactions)
         self.subscriptions = SubscriptionStore(self.transactions)
         self.subscription_work = SubscriptionWorkStore(self.transactions)
         self.dead_letters = DeadLetterStore(self.transactions)
-        self.series = SeriesStore(self.transactions, self.bookings)
-        self.series_work = SeriesWorkStore(self.transactions, self.bookings)
+        bookings = self.transactions, self.bookings
+        self.series, self.series_work = SeriesStore(*bookings), SeriesWorkStore(*bookings)
         self.offers, self.unused = OfferStore(self.transactions), UnusedStore(self.transactions)
         self.reports, self.demand = ReportStore(self.transactions), DemandStore(self.transactions)
         self.capacity, self.usage_days = CapacityStore(self.transactions, catalogs), UsageDayStore(self.transactions)
         self.extensions, self.waiting_list = ExtensionStore(self.transactions), WaitingListStore(self.transactions)
+        self.book_checks, self.charges = BookCheckStore(self.transactions), ChargeStore(self.transactions)
+        self._add_operations(catalogs, energy)
+
+    def _add_operations(self, catalogs: CatalogCache, energy: EnergyTerms) -> None:
+        """Add the nouns of operators: power and energy, maintenance, what is in trouble."""
+        self.power, self.switches = PowerStore(self.transactions, catalogs), SwitchStore(self.transactions, catalogs)
+        self.power_hosts = PowerHostStore(self.transactions, catalogs)
         self.maintenances = MaintenanceStore(self.transactions, catalogs)
         self.maintenance_plans = MaintenancePlanStore(self.transactions)
+        self.energy = EnergyStore(self.transactions, energy)
         self.findings, self.troubles = FindingStore(self.transactions), TroubleStore(self.transactions)
-        self.book_checks = BookCheckStore(self.transactions)
 
     def overwrite_deleted(self) -> bool:
         """Write over what was deleted or replaced in files that are our own; return whether it is gone from them."""

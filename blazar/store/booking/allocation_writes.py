@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
 from datetime import datetime, timedelta
+from itertools import chain, repeat
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -14,9 +16,12 @@ from sqlalchemy.engine import Connection
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.window import Window
+from blazar.model.billing.tags import Layers, PriceTag, TaggedShare, share_tags
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.journal.entries import ResourceMove
 from blazar.model.leases.lease import Lease
+from blazar.model.use.resource_hours import measure_amounts
+from blazar.store.billing.facts import layer_row, parse_layers
 from blazar.store.booking import history
 from blazar.store.calendar.generations import LONG_AGO
 from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks
@@ -24,12 +29,30 @@ from blazar.store.sql.tables import allocations
 
 # A statement of every booking, built once: building one costs as much as executing it.
 _INSERT = allocations.insert()
+_TAG = (
+    allocations.update()
+    .where(allocations.c.id == sa.bindparam("row_id"))
+    .values({name: sa.bindparam(f"new_{name}", type_=allocations.c[name].type) for name in ("skus", "booked_at")})
+)
+_UNPRICED: Layers = {}
+
+
+Pricing = Callable[[Sequence[Allocation]], Sequence[PriceTag]]
+"""Returns by which prices each of the allocations of a lease is charged that are booked now."""
 
 
 def insert(
-    connection: Connection, new: Iterable[Allocation], cleaning: timedelta, *, added_at: datetime | None = None
+    connection: Connection,
+    new: Iterable[Allocation],
+    cleaning: timedelta,
+    *,
+    added_at: datetime | None = None,
+    tags: Iterable[Layers] = (),
 ) -> None:
-    """Insert allocations; ``added_at`` is when they are added to a lease that may have begun."""
+    """Insert allocations; ``added_at`` is when they are added to a lease that may have begun.
+
+    ``tags`` are the layers of each, in their order; by default they have no prices.
+    """
     rows = [
         {
             "kind": str(a.kind),
@@ -42,53 +65,141 @@ def insert(
             "count": a.count,
             "per_instance": None if a.per_instance is None else dict(a.per_instance.items),
             "added_at": added_at,
+            **layer_row(layers),
         }
-        for a in new
+        for a, layers in zip(new, chain(tags, repeat(_UNPRICED)), strict=False)
     ]
     if rows:
         connection.execute(_INSERT, rows)
 
 
+def insert_priced(
+    connection: Connection, new: Iterable[Sequence[Allocation]], cleaning: timedelta, pricing: Pricing | None
+) -> None:
+    """Insert the allocations of new leases, in one statement, with the prices by which each is charged."""
+    every = list(new)
+    tags = () if pricing is None else chain.from_iterable(map(pricing, every))
+    insert(connection, chain.from_iterable(every), cleaning, tags=({tag: {}} for tag in tags))
+
+
 def replace(
     connection: Connection,
     lease: Lease,
-    wanted: Collection[Allocation],
+    wanted: Sequence[Allocation],
     *,
     cleaning: timedelta,
     at: datetime,
     returns: bool = False,
+    pricing: Pricing | None = None,
+    origin: str | None = None,
 ) -> tuple[ResourceMove, ...]:
     """Replace the live allocations of a lease with those that are wanted; return which resources it gave up and got.
 
     ``returns``: what it has less is given back by its owner, and remembered as that. Only what differs is changed. A
     reservation that continues with more or less of a resource keeps its row: no user leaves, and nothing is cleaned.
+    What takes the place of something else, or is split off ``origin``, is charged by the prices of that.
     """
-    rows = connection.execute(
-        sa.select(allocations.c.id, allocations.c.added_at, allocations.c.returned_until, *ALLOCATION_COLUMNS).where(
-            allocations.c.lease_id == lease.id, allocations.c.released_at.is_(None)
-        )
-    ).all()
-    held = [_Row(key, added_at, until, allocation_of(columns)) for key, added_at, until, *columns in rows]
+    held = _read_rows(connection, lease.id)
     new = Counter(wanted)
     # Match the same allocation first, then another window, then another size: so that each row changes least.
-    _, others = _match_rows(held, new, lambda allocation: allocation)
+    same, others = _match_rows(held, new, lambda allocation: allocation)
     moved, others = _match_rows(others, new, lambda allocation: allocation.assignment)
     resized, gone = _match_rows(others, new, _key_of)
-    past = [row for row, _ in resized if row.since < to_second(at)]
+    come = list(new.elements())
+    layers = _read_layers(connection, origin) if pricing and origin and come else {}
+    booked = [(layers.get(allocation.resource_id, {}), allocation) for allocation in come]
+    tagged = _tag_again((*same, *moved, *resized), gone, booked, wanted, pricing, at)
+    other = {row.key for row, _ in resized} | tagged.rows.keys()
     less = _find_less(gone, new) if returns else frozenset()
-    for part in chunks([row.key for row in gone if row.key not in less]):
-        release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning)
-    for part in chunks(sorted(less)):
-        release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning, returns=True)
+    for keys, is_returned in ((sorted({row.key for row in gone} - less), False), (sorted(less), True)):
+        for part in chunks(keys):
+            release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning, returns=is_returned)
     _change_rows(connection, (*moved, *resized), cleaning, returns=returns)
-    for part in chunks([row.key for row in past]):
-        connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
-    _keep_past(connection, past, at)
+    _write_tags(connection, tagged.rows)
+    _keep_past(connection, [row for row in held if row.key in other and row.since < to_second(at)], at)
     _keep_returned(connection, [row for row in gone if row.key not in less and row.returned_until], at)
-    insert(connection, new.elements(), cleaning, added_at=at)
+    insert(connection, come, cleaning, added_at=at, tags=tagged.come)
     return history.moves_between(
-        history.pair_with_reservations(row.allocation for row in gone), history.pair_with_reservations(new.elements())
+        history.pair_with_reservations(row.allocation for row in gone), history.pair_with_reservations(come)
     )
+
+
+def _read_rows(connection: Connection, lease_id: str) -> list[_Row]:
+    """Return what a lease has, in one statement."""
+    a = allocations.c
+    own = (a.id, a.added_at, a.returned_until, a.skus, a.booked_at)
+    query = sa.select(*own, *ALLOCATION_COLUMNS).where(a.lease_id == lease_id, a.released_at.is_(None))
+    return [
+        _Row(key, added_at, until, found, parse_layers(skus, booked_at, _measure(found)))
+        for key, added_at, until, skus, booked_at, *columns in connection.execute(query)
+        for found in (allocation_of(columns),)
+    ]
+
+
+def _read_layers(connection: Connection, lease_id: str) -> Mapping[int, Layers]:
+    """Return by which prices what a lease has is charged, by resource, in one statement."""
+    return {row.allocation.resource_id: row.layers for row in _read_rows(connection, lease_id)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tagged:
+    """The layers of rows that have others from now on, by key, and those of what comes."""
+
+    rows: Mapping[int, Layers] = field(default_factory=dict)
+    come: Sequence[Layers] = ()
+
+
+def _tag_again(
+    kept: Sequence[tuple[_Row, Allocation]],
+    gone: Iterable[_Row],
+    come: Sequence[tuple[Layers, Allocation]],
+    wanted: Sequence[Allocation],
+    pricing: Pricing | None,
+    at: datetime,
+) -> _Tagged:
+    """Return by which prices what a lease has is charged from now on; what it has more by those of now.
+
+    What comes has the layers of the lease that it is split off; none if nothing is.
+    """
+    if pricing is None:
+        return _Tagged()
+    tags = dict(zip(wanted, pricing(wanted), strict=True))
+    left: dict[str, list[Layers]] = defaultdict(list)
+    for row in gone:
+        left[row.allocation.reservation_id].append(row.layers)
+    shares: dict[str, list[tuple[int, TaggedShare]]] = defaultdict(list)
+    pairs = [*((row.layers, allocation) for row, allocation in kept), *come]
+    for number, (before, allocation) in enumerate(pairs):
+        new = replace_fields(tags[allocation], booked_at=to_second(at))
+        shares[allocation.reservation_id].append((number, TaggedShare(_measure(allocation), new, before)))
+    found: dict[int, Layers] = {}
+    for id_, mine in shares.items():
+        numbers = [number for number, _ in mine]
+        found |= zip(numbers, share_tags([share for _, share in mine], left[id_]), strict=True)
+    changed = {row.key: found[number] for number, (row, _) in enumerate(kept) if found[number] != row.layers}
+    return _Tagged(changed, [found[number] for number in range(len(kept), len(pairs))])
+
+
+def _write_tags(connection: Connection, tagged: Mapping[int, Layers]) -> None:
+    """Write by which prices rows are charged, in one statement."""
+    rows = [
+        {"row_id": key, **{f"new_{name}": value for name, value in layer_row(layers).items()}}
+        for key, layers in sorted(tagged.items())
+    ]
+    if rows:
+        connection.execute(_TAG, rows)
+
+
+def _measure(allocation: Allocation) -> Mapping[str, int]:
+    amounts = measure_amounts(allocation.kind, allocation.count, allocation.per_instance)
+    return {measure: amount for measure, amount in amounts.items() if amount}
+
+
+def note_booked_at(connection: Connection, lease_id: str, booked_at: datetime) -> None:
+    """Write when all was booked that a lease has, which goes to one that was booked at another time."""
+    a = allocations.c
+    of_lease = (a.lease_id == lease_id, a.booked_at.is_(None), a.released_at.is_(None))
+    connection.execute(allocations.update().where(*of_lease).values(booked_at=booked_at))
 
 
 def _find_less(gone: Iterable[_Row], new: Counter[Allocation]) -> frozenset[int]:
@@ -145,6 +256,7 @@ class _Row:
     added_at: datetime | None
     returned_until: datetime | None
     allocation: Allocation
+    layers: Layers = field(default_factory=dict)
 
     @property
     def since(self) -> datetime:
@@ -172,7 +284,9 @@ def _match_rows(
 
 
 def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> None:
-    """Record what a lease had until now; the record blocks nothing."""
+    """Record what a lease had until now, of what it has otherwise from then on; the record blocks nothing."""
+    for part in chunks([row.key for row in past]):
+        connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(added_at=at))
     rows = [
         {
             **_record_of(row, at),
@@ -208,6 +322,7 @@ def _record_of(row: _Row, at: datetime) -> dict[str, object]:
         "count": allocation.count,
         "per_instance": None if allocation.per_instance is None else dict(allocation.per_instance.items),
         "released_at": at,
+        **layer_row(row.layers),
     }
 
 

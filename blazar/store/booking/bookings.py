@@ -5,23 +5,34 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.context import current
 from blazar.model.base.errors import NotEnoughResources, PlanSuperseded, StaleCalendar
+from blazar.model.billing.booked_prices import AccountTotals
+from blazar.model.billing.uses import LeaseFacts
+from blazar.model.journal.object_entries import tell_reached
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus
-from blazar.store.booking import allocation_writes, history, idempotency, lease_writes
+from blazar.model.use.resource_hours import ReachedShare
+from blazar.store.billing.charges import read_totals
+from blazar.store.billing.facts import read_facts
+from blazar.store.booking import allocation_writes, history, lease_writes
+from blazar.store.booking.allocation_writes import Pricing
 from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.booking.ledger import Ledger
 from blazar.store.calendar import project_use
 from blazar.store.calendar.generations import raise_generations
+from blazar.store.journal.rows import write_once
 from blazar.store.maintenance import plans
 from blazar.store.sql.tables import allocations, events, leases, waiting_list
 from blazar.store.sql.transactions import Clash, Transactions
-from blazar.store.work import outbox
+from blazar.store.work import idempotency, outbox
 
 PLAN_ROW = 1
 """The only row of the waiting list, with the version of its last plan."""
@@ -36,11 +47,29 @@ Part = Callable[[Connection], None]
 """What a feature does in the transaction of a commit: it checks its own rows, or writes them."""
 
 
+@dataclass(frozen=True, slots=True)
+class TriedPrices:
+    """What leases cost each of their projects before and after a commit, and what is known of each after that."""
+
+    before: Mapping[tuple[str, str], AccountTotals]
+    after: Mapping[tuple[str, str], AccountTotals]
+    facts: Mapping[str, LeaseFacts]
+
+
+class _Tried(Exception):
+    """A commit was only tried; raised in its transaction, so that nothing of it is written."""
+
+    def __init__(self, prices: TriedPrices) -> None:
+        super().__init__()
+        self.prices = prices
+
+
 class BookingStore:
     """Books leases; ``cleaning_time`` is kept free between two users of a resource."""
 
-    def __init__(self, transactions: Transactions, *, cleaning_time: timedelta) -> None:
+    def __init__(self, transactions: Transactions, ledger: Ledger, *, cleaning_time: timedelta) -> None:
         self._transactions = transactions
+        self._ledger = ledger
         self._cleaning_time = cleaning_time
 
     def commit(self, commit: Commit, *, fence: Part | None = None, rows: Part | None = None) -> tuple[Lease, ...]:
@@ -55,17 +84,12 @@ class BookingStore:
             if fence is not None:
                 fence(connection)
             _check(connection, commit)
-            new, changed = commit.new, commit.changed
-            saved: dict[str, Lease] = {}
-            for write in changed:
-                saved[write.after.id] = lease_writes.save(connection, write)
-                if write.after.deleted_at is not None:
-                    idempotency.forget_key_of_undone(connection, write.before, write.after)
-            if commit.redated:
-                lease_writes.save_dates(connection, commit.redated)
-            if new:
-                lease_writes.insert(connection, new, besides={move.reservation_id for move in commit.moves})
-            self._write_resources(connection, commit, new, saved)
+            ledger = self._ledger.begin(connection, commit)
+            saved = _write_leases(connection, commit)
+            self._write_resources(connection, commit, saved, None if ledger is None else ledger.choose_prices)
+            if ledger is not None:
+                ledger.finish(partial(_is_given_back, commit))
+            _tell_reached(connection, commit, () if ledger is None else ledger.reached)
             if rows is not None:
                 rows(connection)
             if commit.maintained is not None or commit.plans_from:
@@ -82,26 +106,47 @@ class BookingStore:
             # The first two bookings of a project whose use is limited, or that lock it, make the same row.
             raise StaleCalendar("the project was granted another lease or change in the meantime") from error
 
+    def try_prices(self, commit: Commit, lease_ids: Collection[str]) -> TriedPrices:
+        """Return what leases cost before and after a commit, which is rolled back. The errors of ``commit``."""
+        before: Mapping[tuple[str, str], AccountTotals] = {}
+
+        def read_before(connection: Connection) -> None:
+            nonlocal before
+            before = read_totals(connection, lease_ids)
+
+        def read_after(connection: Connection) -> None:
+            facts = read_facts(connection, lease_ids)
+            raise _Tried(TriedPrices(before, read_totals(connection, lease_ids), facts))
+
+        try:
+            self.commit(commit, fence=read_before, rows=read_after)
+        except _Tried as tried:
+            return tried.prices
+        raise AssertionError("what is read after a commit ends it")
+
     def check_not_evacuating(self, project_id: str) -> None:
         """Raise NotEnoughResources while servers are moved away for a lease of the project."""
         with self._transactions.reading() as connection:
             _check_not_evacuating(connection, project_id)
 
     def _write_resources(
-        self, connection: Connection, commit: Commit, new: Sequence[LeaseWrite], saved: Mapping[str, Lease]
+        self,
+        connection: Connection,
+        commit: Commit,
+        saved: Mapping[str, Lease],
+        pricing: Pricing | None,
     ) -> None:
         """Write what the leases get and give back, and their history; ``saved`` are those that are changed, by id."""
-        at = commit.at
-        held = _read_holdings(connection, commit) if commit.joint else {}
+        at, new, cleaning = commit.at, commit.new, self._cleaning_time
+        replace = partial(allocation_writes.replace, cleaning=cleaning, at=at, pricing=pricing)
+        held, others = (_read_holdings(connection, commit), _other_leases(commit)) if commit.joint else ({}, {})
         if commit.moves or commit.passing:
             lease_writes.move_reservations(connection, commit)
         if commit.released:
             which = allocations.c.reservation_id.in_(sorted(commit.released))
-            allocation_writes.release(
-                connection, which, at=at, cleaning=self._cleaning_time, returns=_ends_before_time(commit)
-            )
+            allocation_writes.release(connection, which, at=at, cleaning=cleaning, returns=_ends_before_time(commit))
         if redated := [write.after.id for write in commit.redated]:
-            allocation_writes.release_leases(connection, redated, at=at, cleaning=self._cleaning_time)
+            allocation_writes.release_leases(connection, redated, at=at, cleaning=cleaning)
         told: list[history.Written] = [(write.before, write.saved, ()) for write in commit.redated]
         # In the order of ids, as they were saved, unless they take part in one operation.
         by_id = {write.after.id: write for write in commit.leases}
@@ -112,25 +157,53 @@ class BookingStore:
                 told.append((write.before, lease, ()))
                 continue
             gives_back = _gives_back(write) and not commit.undoes
-            moves = allocation_writes.replace(
-                connection, lease, write.allocations, cleaning=self._cleaning_time, at=at, returns=gives_back
-            )
+            origin = others.get(lease_id) if write.before is None else None
+            moves = replace(connection, lease, write.allocations, returns=gives_back, origin=origin)
             if commit.joint:
                 # What has passed from one lease to the other is not seen there: its rows have moved already.
                 moves = history.moves_between(held.get(lease.id, ()), history.pair_with_reservations(write.allocations))
             told += history.entry_of_change(write.before, lease, moves, write.allocations)
         if not commit.joint:
-            come = [allocation for write in (*commit.redated, *new) for allocation in write.allocations]
-            allocation_writes.insert(connection, come, self._cleaning_time)
+            come = [write.allocations for write in (*commit.redated, *new)]
+            allocation_writes.insert_priced(connection, come, cleaning, pricing)
             told += [(None, write.after, history.list_new_moves(write.allocations)) for write in new]
-        others = _other_leases(commit) if commit.joint else {}
         announced = {write.after.id: write.announces for write in commit.leases}
         history.write(connection, told, at=at, sure=commit.joint, others=others, announced=announced)
+
+
+def _write_leases(connection: Connection, commit: Commit) -> Mapping[str, Lease]:
+    """Write the leases of a commit; return those that are changed as saved, by id."""
+    saved: dict[str, Lease] = {}
+    for write in commit.changed:
+        saved[write.after.id] = lease_writes.save(connection, write, at=commit.at)
+        if write.after.deleted_at is not None:
+            idempotency.forget_key_of_undone(connection, write.before, write.after)
+    if commit.redated:
+        lease_writes.save_dates(connection, commit.redated)
+    if commit.new:
+        besides = {move.reservation_id for move in commit.moves}
+        lease_writes.insert(connection, commit.new, at=commit.at, besides=besides)
+    return saved
+
+
+def _tell_reached(connection: Connection, commit: Commit, of_money: Sequence[ReachedShare]) -> None:
+    """Write once for each project, period and share that it is reached; two statements if one is."""
+    reached = [*(one for use in commit.uses for one in use.reached), *of_money]
+    write_once(connection, [tell_reached(one, at=commit.at) for one in reached])
 
 
 def _ends_before_time(commit: Commit) -> bool:
     """Return whether leases end that might have gone on."""
     return any(write.after.end_reason in _GIVEN_BACK for write in commit.leases)
+
+
+def _is_given_back(commit: Commit, write: LeaseWrite) -> bool:
+    """Return whether what a lease has less after a commit is given back by its owner."""
+    if commit.undoes:
+        return False
+    if write.after.end_reason in _GIVEN_BACK and commit.released:
+        return True
+    return not write.keeps and _gives_back(write)
 
 
 def _gives_back(write: LeaseWrite) -> bool:

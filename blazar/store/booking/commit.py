@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from fractions import Fraction
 
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.journal.entries import Announcement
@@ -90,6 +91,8 @@ class Commit:
     """The version of the waiting list that grants it, which must be the last."""
     evacuates: bool = False
     """Servers are moved away for it; that is so for one lease of a project at a time."""
+    most: Mapping[str, Fraction] = field(default_factory=dict)
+    """What leases may cost in all, by id, as it is shown."""
     key: IdempotencyKey | None = None
     """Is recorded with the lease ``key_of``, or the first one."""
     key_of: str | None = None
@@ -112,6 +115,11 @@ class Commit:
     def changed(self) -> tuple[LeaseWrite, ...]:
         """The leases that are changed, in the order of ids: so no two commits on the same ones wait for each other."""
         return tuple(sorted([write for write in self.leases if write.before is not None], key=_id_of))
+
+
+def limit_prices(lease_ids: Iterable[str], most: str | None) -> Mapping[str, Fraction]:
+    """Return what leases may cost, by id, if that is limited; ``most`` is a decimal."""
+    return {} if most is None else dict.fromkeys(lease_ids, Fraction(most))
 
 
 def _id_of(write: LeaseWrite) -> str:

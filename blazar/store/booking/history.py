@@ -23,7 +23,7 @@ from blazar.model.journal.entries import (
     ResourceMove,
     Verb,
 )
-from blazar.model.journal.lease_entries import make_entry, tell_giver
+from blazar.model.journal.lease_entries import make_entry, tell_giver, tell_takers
 from blazar.model.leases.lease import Lease, SavedAllocation
 from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.store.calendar import project_use
@@ -74,6 +74,8 @@ def write(
             entries.append(told)
             if before is not None and before.project_id != after.project_id:
                 entries.append(tell_giver(told, before))
+            if before is not None:
+                entries.extend(tell_takers(told, before, after))
     write_entries(connection, entries)
 
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 
 import sqlalchemy as sa
@@ -13,10 +15,11 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.errors import StaleLease
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.reminders import reminders_json
-from blazar.model.leases.states import EventType
+from blazar.model.leases.states import EventType, ReservationStatus
 from blazar.model.leases.stored import cloud_ids_json
 from blazar.model.use.policy import Usage
 from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.booking.outage_writes import begin_outages, move_outages, note_outages
 from blazar.store.sql import state_log
 from blazar.store.sql.rows import chunks, event_row, lease_row, local_text, reservation_row
 from blazar.store.sql.tables import UTC_TIME, allocations, events, leases, reservations, usage_changes
@@ -24,7 +27,7 @@ from blazar.store.sql.tables import UTC_TIME, allocations, events, leases, reser
 _INSERT_LEASE, _INSERT_RESERVATION, _INSERT_EVENT = leases.insert(), reservations.insert(), events.insert()
 
 
-def insert(connection: Connection, new: Sequence[LeaseWrite], *, besides: Collection[str] = ()) -> None:
+def insert(connection: Connection, new: Sequence[LeaseWrite], *, at: datetime, besides: Collection[str] = ()) -> None:
     """Insert leases with their reservations and events, in three statements for all of them.
 
     ``besides``: these reservations are there already.
@@ -41,9 +44,12 @@ def insert(connection: Connection, new: Sequence[LeaseWrite], *, besides: Collec
     ]
     if kept:
         connection.execute(_INSERT_RESERVATION, kept)
+    for lease in made:
+        begin_outages(connection, lease.id, [r for r in lease.reservations if r.id not in besides], at)
     due = [event_row(lease.id, position, event) for lease in made for position, event in enumerate(lease.events)]
     if due:
         connection.execute(_INSERT_EVENT, due)
+    _insert_usage(connection, made, at)
 
 
 def save_cloud_ids(connection: Connection, prepared: Sequence[Lease]) -> None:
@@ -58,10 +64,11 @@ def save_cloud_ids(connection: Connection, prepared: Sequence[Lease]) -> None:
         connection.execute(_update_of(reservations, ("cloud_ids",)), rows)
 
 
-def save(connection: Connection, write: LeaseWrite) -> Lease:
+def save(connection: Connection, write: LeaseWrite, *, at: datetime) -> Lease:
     """Write what differs, and return the lease as saved. StaleLease if it is not at the revision of its ``before``."""
-    before, after = write.before, write.saved
+    before = write.before
     assert before is not None
+    after = _note_starts(before, write.saved, at)
     known = lease_row(before)
     changed = {name: value for name, value in lease_row(after).items() if value != known[name]}
     values = {f"new_{name}": value for name, value in {**changed, "revision": after.revision}.items()}
@@ -74,7 +81,25 @@ def save(connection: Connection, write: LeaseWrite) -> Lease:
     _save_reservations(connection, before, after)
     _save_events(connection, before, after)
     _save_usage(connection, before, after)
+    note_outages(connection, before, after, at)
     return after
+
+
+def _note_starts(before: Lease, after: Lease, at: datetime) -> Lease:
+    """Return a lease whose reservations know when their start was done: now, if this write says so.
+
+    A start that is to be done once more was none.
+    """
+    known = {r.id: r.status for r in before.reservations}
+    new = [r.id for r in after.reservations if r.status is not known.get(r.id, r.status)]
+    if not new:
+        return after
+    times = {ReservationStatus.ACTIVE: to_second(at), ReservationStatus.PENDING: None}
+    reservations = [
+        replace(r, handed_over_at=times[r.status]) if r.id in new and r.status in times else r
+        for r in after.reservations
+    ]
+    return replace(after, reservations=tuple(reservations))
 
 
 def _save_usage(connection: Connection, before: Lease, after: Lease) -> None:
@@ -86,6 +111,17 @@ def _save_usage(connection: Connection, before: Lease, after: Lease) -> None:
     # Of two looks in a second the later one counts.
     connection.execute(usage_changes.delete().where(*(usage_changes.c[name] == value for name, value in row.items())))
     connection.execute(usage_changes.insert().values(**row, usage=str(found)))
+
+
+def _insert_usage(connection: Connection, made: Sequence[Lease], at: datetime) -> None:
+    """Write what the last look has found of leases that are split off in use: the next one may find the same."""
+    rows = [
+        {"lease_id": lease.id, "at": to_second(at), "usage": str(found)}
+        for lease in made
+        if (found := _usage_of(lease)) is not Usage.UNKNOWN
+    ]
+    if rows:
+        connection.execute(usage_changes.insert(), rows)
 
 
 def _usage_of(lease: Lease) -> Usage:
@@ -221,6 +257,7 @@ def move_reservations(connection: Connection, commit: Commit) -> None:
             connection.execute(reservations.update().where(reservations.c.id.in_(part)).values(lease_id=lease_id))
             of_these = allocations.c.reservation_id.in_(part)
             connection.execute(allocations.update().where(of_these).values(lease_id=lease_id))
+            move_outages(connection, part, lease_id)
     for passing in commit.passing:
         for resources in chunks(sorted(passing.resources)):
             connection.execute(

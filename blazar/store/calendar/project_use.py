@@ -20,6 +20,7 @@ from blazar.model.leases.states import EventType, LeaseStatus, ReservationStatus
 from blazar.model.leases.stored import saved_state_of
 from blazar.model.resources.resource import HOST
 from blazar.model.use.resource_hours import HostUse, ProjectUse, UsageRecord
+from blazar.store.sql.rows import AnyRow
 from blazar.store.sql.tables import allocations, events, leases, project_uses, reservations
 
 GIVEN_BACK = (str(LeaseStatus.TERMINATED), str(LeaseStatus.DELETING))
@@ -95,37 +96,70 @@ def read_usage_records(
     added to a lease counts from then on, and what is being deleted counts until now.
     """
     second = to_second(now)
-    rows = connection.execute(_select_records(project_id, window))
     held: list[UsageRecord] = []
     mine: list[UsageRecord] = []
-    for lease_id, status, kind, starts_at, ends_at, added_at, released_at, count, per_instance in rows:
-        start = starts_at if added_at is None else max(starts_at, to_second(added_at))
-        end = min(ends_at, second) if released_at is None and status in GIVEN_BACK else ends_at
-        if start < end:
-            amounts = None if per_instance is None else Amounts.of(per_instance)
-            own = lease_id == besides and released_at is None
-            (mine if own else held).append(UsageRecord(lease_id, kind, Window(start, end), count, amounts))
+    for row in connection.execute(_select_records(leases.c.project_id == project_id, window)):
+        if (record := _parse_record(row, second)) is not None:
+            own = record.lease_id == besides and row.released_at is None
+            (mine if own else held).append(record)
     return tuple(held), tuple(mine)
 
 
-def _select_records(project_id: str, window: Window) -> sa.Select[Any]:
-    """Return a query of the allocations of a project in a window, with the statuses of their leases."""
+def read_usage_of_projects(
+    connection: Connection, project_ids: Collection[str], window: Window, now: datetime
+) -> Mapping[str, tuple[UsageRecord, ...]]:
+    """Return what projects had, have and will have in a window, as ``read_usage_records`` counts; one statement."""
+    second = to_second(now)
+    found: dict[str, list[UsageRecord]] = defaultdict(list)
+    for row in connection.execute(_select_records(leases.c.project_id.in_(project_ids), window)):
+        if (record := _parse_record(row, second)) is not None:
+            found[row.project_id].append(record)
+    return {project_id: tuple(records) for project_id, records in found.items()}
+
+
+def list_projects(connection: Connection, window: Window, *, after: str, limit: int) -> tuple[str, ...]:
+    """Return the projects with leases in a window, by id from the one ``after``; one statement."""
+    query = (
+        sa.select(leases.c.project_id)
+        .where(leases.c.starts_at < window.end, leases.c.ends_at > window.start, leases.c.project_id > after)
+        .distinct()
+        .order_by(leases.c.project_id)
+        .limit(limit)
+    )
+    return tuple(connection.execute(query).scalars())
+
+
+def _parse_record(row: AnyRow, second: datetime) -> UsageRecord | None:
+    """Return what a row of ``_select_records`` counts for; None: it never was used."""
+    start = row.starts_at if row.added_at is None else max(row.starts_at, to_second(row.added_at))
+    is_going = row.released_at is None and row.status in GIVEN_BACK
+    end = min(row.ends_at, second) if is_going else row.ends_at
+    if start >= end:
+        return None
+    amounts = None if row.per_instance is None else Amounts.of(row.per_instance)
+    return UsageRecord(row.lease_id, row.kind, Window(start, end), row.count_, amounts)
+
+
+def _select_records(of_projects: sa.ColumnElement[bool], window: Window) -> sa.Select[Any]:
+    """Return a query of the allocations of projects in a window, with the statuses of their leases."""
     a = allocations.c
     return (
         sa.select(
-            leases.c.id,
+            leases.c.id.label("lease_id"),
+            leases.c.project_id,
             leases.c.status,
             a.kind,
             a.starts_at,
             a.ends_at,
             a.added_at,
             a.released_at,
-            a.count,
+            # A row has a method of the name of the column.
+            a.count.label("count_"),
             a.per_instance,
         )
         .join(leases, leases.c.id == a.lease_id)
         .where(
-            leases.c.project_id == project_id,
+            of_projects,
             # While a lease gets more hosts and more time at once, only its allocations tell of the time.
             sa.or_(leases.c.ends_at > window.start, leases.c.status == str(LeaseStatus.UPDATING)),
             a.starts_at < window.end,

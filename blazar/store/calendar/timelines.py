@@ -17,7 +17,8 @@ from blazar.model.base.clock import later, to_second
 from blazar.model.base.window import Window
 from blazar.model.maintenance.windows import MaintenanceBlock
 from blazar.model.resources.resource import ResourceKind
-from blazar.store.calendar.occupancy import epoch_seconds, late_use_conditions, parse_amounts
+from blazar.store.calendar.occupancy import late_use_conditions, parse_amounts
+from blazar.store.sql.clock import epoch_seconds
 from blazar.store.sql.rows import AnyRow
 from blazar.store.sql.tables import allocations, maintenance_resources, maintenance_windows
 

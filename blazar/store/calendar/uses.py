@@ -22,9 +22,10 @@ from blazar.model.calendar.allocations import Allocation
 from blazar.model.calendar.views import BlockLease
 from blazar.model.maintenance.windows import MaintenanceBlock
 from blazar.model.resources.resource import ResourceKind
-from blazar.store.calendar.occupancy import epoch_seconds, instant_of, late_use_conditions
+from blazar.store.calendar.occupancy import instant_of, late_use_conditions
 from blazar.store.calendar.timelines import read_blocks
 from blazar.store.resources.catalog import ResourceCatalog
+from blazar.store.sql.clock import epoch_seconds
 from blazar.store.sql.rows import ALLOCATION_COLUMNS, CHUNK, AnyRow, allocation_of
 from blazar.store.sql.tables import allocations, leases
 

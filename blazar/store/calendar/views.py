@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 
 import sqlalchemy as sa
@@ -20,7 +20,8 @@ from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
 from blazar.model.resources.resource import ResourceKind
-from blazar.model.use.resource_hours import ProjectUse
+from blazar.model.use.resource_hours import ProjectUse, SpendingByMonth, UsageRecord
+from blazar.store.billing.spending import read_spending
 from blazar.store.calendar import project_use
 from blazar.store.calendar.earlier_users import EarlierUser, read_earlier_users
 from blazar.store.calendar.generations import read_generations
@@ -111,6 +112,7 @@ class CalendarStore:
         besides: str | None,
         use_of: str | None = None,
         reach: Window | None = None,
+        spends: bool = False,
         count_of: str | None = None,
         generations: bool = False,
         without: Collection[str] = (),
@@ -118,8 +120,9 @@ class CalendarStore:
         """Return the calendars of kinds over a range of time, without the lease ``besides`` and those of ``without``.
 
         For each kind it is said whether only whole resources are searched for. ``use_of`` names the project whose use
-        is read in the same snapshot, ``reach`` the longer time of its usage, and ``count_of`` the project whose leases
-        are counted. ``generations``: those of the resources are read, too, for a booking. Two statements for each kind.
+        is read in the same snapshot, ``reach`` the longer time of its usage, ``spends`` if also what it has to pay,
+        and ``count_of`` the project whose leases are counted. ``generations``: those of the resources are read, too.
+        Two statements for each kind.
         """
         timelines, catalogs = {}, {}
         with self._transactions.reading() as connection:
@@ -134,11 +137,10 @@ class CalendarStore:
                     besides=({besides} if besides else set()).union(without),
                     cleaning=self._cleaning_time,
                 )
-            use = None if use_of is None else _read_project_use(connection, use_of, window, besides or "", reach, now)
+            read = partial(_read_project_use, connection, besides=besides or "", reach=reach, now=now, spends=spends)
+            use = None if use_of is None else read(use_of, window)
             so_far = (0, 0) if count_of is None else project_use.count_leases(connection, count_of, now)
-            of_kinds = resources.c.kind.in_([str(kind) for kind in kinds])
-            query = sa.select(resources.c.id, resources.c.generation).where(of_kinds, resources.c.live == 1)
-            known = {row[0]: row[1] for row in connection.execute(query)} if generations else {}
+            known = _read_kinds_generations(connection, kinds) if generations else {}
             return RangeView(timelines, catalogs, use, so_far, known)
 
     @contextmanager
@@ -278,17 +280,61 @@ class CalendarStore:
             return project_use.count_leases(connection, project_id, now)
 
     def read_project_use(
-        self, project_id: str, window: Window, *, besides: str, reach: Window | None = None, now: datetime
+        self,
+        project_id: str,
+        window: Window,
+        *,
+        besides: str,
+        reach: Window | None = None,
+        now: datetime,
+        spends: bool = False,
     ) -> ProjectUse:
-        """Return what a project has in a window, without the lease ``besides``; and over ``reach``, if given."""
+        """Return what a project has in a window, without the lease ``besides``; and over ``reach``, if given.
+
+        ``spends``: also what it has to pay for this month and later ones.
+        """
         with self._transactions.reading() as connection:
-            return _read_project_use(connection, project_id, window, besides, reach, now)
+            return _read_project_use(connection, project_id, window, besides, reach, now, spends)
+
+    def read_spending(self, project_ids: Collection[str], month: date) -> Mapping[str, SpendingByMonth]:
+        """Return what projects have to pay for a month, by project; one statement."""
+        with self._transactions.reading() as connection:
+            return read_spending(connection, project_ids, month, until=month)
+
+    def read_usage_of_projects(
+        self, project_ids: Collection[str], window: Window, *, now: datetime
+    ) -> Mapping[str, tuple[UsageRecord, ...]]:
+        """Return what projects have in a window, by project; one statement."""
+        with self._transactions.reading() as connection:
+            return project_use.read_usage_of_projects(connection, project_ids, window, now)
+
+    def list_projects(self, window: Window, *, after: str, limit: int) -> tuple[str, ...]:
+        """Return the projects with leases in a window, by id from the one ``after``; one statement."""
+        with self._transactions.reading() as connection:
+            return project_use.list_projects(connection, window, after=after, limit=limit)
+
+
+def _read_kinds_generations(connection: Connection, kinds: Collection[ResourceKind]) -> Mapping[int, int]:
+    """Return the generations of the live resources of kinds, by id; one statement."""
+    of_kinds = resources.c.kind.in_([str(kind) for kind in kinds])
+    query = sa.select(resources.c.id, resources.c.generation).where(of_kinds, resources.c.live == 1)
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def _read_project_use(
-    connection: Connection, project_id: str, window: Window, besides: str, reach: Window | None, now: datetime
+    connection: Connection,
+    project_id: str,
+    window: Window,
+    besides: str,
+    reach: Window | None,
+    now: datetime,
+    spends: bool,
 ) -> ProjectUse:
     use = project_use.read_host_use(connection, project_id, window, besides)
+    if spends:
+        since = now.date().replace(day=1)
+        spending = read_spending(connection, [project_id], since, besides=besides).get(project_id, {})
+        use = replace(use, spending=spending)
     if reach is None:
         return use
     usage, own = project_use.read_usage_records(connection, project_id, reach, besides, now)

@@ -21,6 +21,8 @@ from blazar.store.sql.tables import journal, journal_numbering, leases, reservat
 from blazar.store.sql.transactions import Clash, Transactions, atomic
 
 KEPT_ENTRIES = 900
+_OF_OFFERS = (str(Verb.OFFERED), str(Verb.WITHDRAWN))
+"""What somebody is told of a lease that is not theirs: such an entry belongs to no revision."""
 
 
 class JournalStore:
@@ -96,11 +98,18 @@ class JournalStore:
         return found or 0
 
     def entries_after(
-        self, position: int, projects: Collection[str] | None, limit: int, *, user_id: str | None = None
+        self,
+        position: int,
+        projects: Collection[str] | None,
+        limit: int,
+        *,
+        user_id: str | None = None,
+        reader_id: str | None = None,
     ) -> JournalPage:
         """Return the first entries after a position, of objects of these projects or of all; three statements.
 
-        With ``user_id`` of what is that user's, in whatever project. Whose the leases are that entries name is only
+        With ``user_id`` of what is that user's, in whatever project. Of projects, without what others than the user
+        ``reader_id`` are told alone. Whose the leases are that entries name is only
         read where it is needed: not of all.
 
         Who goes on after the last of them, or after ``last_position`` read before it got none, misses nothing.
@@ -111,6 +120,7 @@ class JournalStore:
             query = query.where(j.user_id == user_id)
         elif projects is not None:
             query = query.where(j.project_id.in_(sorted(projects)))
+            query = query.where(_select_audience(reader_id))
         with self._transactions.reading() as connection:
             rows = connection.execute(query).mappings().all()
             labels = read_labels(connection, rows)
@@ -166,7 +176,14 @@ def _select_wanted(question: JournalQuestion, *, guessing: bool) -> list[sa.Colu
     )
     where: list[sa.ColumnElement[bool]] = [column == str(value) for column, value in equal if value is not None]
     where.append(j.position > question.after if question.after is not None else j.position.is_not(None))
-    return where
+    return where if question.reader_id is None else [*where, _select_audience(question.reader_id)]
+
+
+def _select_audience(reader_id: str | None) -> sa.ColumnElement[bool]:
+    """Select what all of a project are told, and what this user of it is told alone: of an offer to them."""
+    j = journal.c
+    for_all = (j.verb.not_in(_OF_OFFERS), j.revision.is_not(None), sa.func.coalesce(j.user_id, "") == "")
+    return sa.or_(*for_all, j.user_id == reader_id)
 
 
 def _follow(page: Page) -> sa.ColumnElement[bool]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -53,6 +53,21 @@ def write_entry(connection: Connection, told: JournalEntry | None) -> None:
         write_entries(connection, [told])
 
 
+def write_once(connection: Connection, entries: Sequence[JournalEntry]) -> None:
+    """Insert entries that have an id of their own, but for those that are there; two statements, none without entries.
+
+    The caller keeps others from writing them at the same time.
+    """
+    if not entries:
+        return
+    by_id = {told.id: told for told in entries}
+    of_objects = journal.c.object_id.in_(sorted({told.about.id for told in entries}))
+    types = {str(told.about.object_type) for told in entries}
+    query = sa.select(journal.c.id).where(journal.c.object_type.in_(sorted(types)), of_objects)
+    there = set(connection.execute(query).scalars())
+    write_entries(connection, [told for id_, told in by_id.items() if id_ not in there])
+
+
 def write_announcement(connection: Connection, lease: Lease, announces: Announcement, *, at: datetime) -> None:
     """Insert what the owner of a lease is told without a change of the lease: it belongs to its present revision.
 
@@ -68,7 +83,7 @@ def entry_row(told: JournalEntry) -> dict[str, Any]:
     """Return the columns of an entry, but for those of the request."""
     about, by = told.about, told.by
     return {
-        "id": str(uuid.uuid4()),
+        "id": told.id or str(uuid.uuid4()),
         "at": told.at,
         "object_type": str(about.object_type),
         "object_id": about.id,

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.journal.entries import ObjectType
 from blazar.model.leases.states import LeaseStatus
-from blazar.store.sql.tables import allocations, events, journal, leases, metadata
+from blazar.store.sql.tables import accounts, allocations, events, journal, leases, metadata
 from blazar.store.sql.tables import outbox as outbox_table
 
 PARTS = (
@@ -63,7 +63,7 @@ def _count_parts(table: sa.Table, column: sa.Column[Any], ids: Any) -> sa.Select
 
 
 def _is_purgeable(before: datetime) -> sa.ColumnElement[bool]:
-    """Select leases deleted, or else ended, before then, with no open event, message or allocation.
+    """Select leases deleted, or else ended, before then, with no open event, message, allocation or account.
 
     One that waited in vain has ended when it gave up, one for which no room was made with its window.
     """
@@ -78,4 +78,5 @@ def _is_purgeable(before: datetime) -> sa.ColumnElement[bool]:
     undelivered = sa.exists().where(outbox_table.c.lease_id == leases.c.id, outbox_table.c.due_at.is_not(None))
     undone = sa.exists().where(events.c.lease_id == leases.c.id, events.c.due_at.is_not(None))
     held = sa.exists().where(allocations.c.lease_id == leases.c.id, allocations.c.released_at.is_(None))
-    return sa.and_(sa.or_(leases.c.deleted_at < before, ended), ~undelivered, ~undone, ~held)
+    uncharged = sa.exists().where(accounts.c.lease_id == leases.c.id, accounts.c.due_at.is_not(None))
+    return sa.and_(sa.or_(leases.c.deleted_at < before, ended), ~undelivered, ~undone, ~held, ~uncharged)

@@ -12,7 +12,8 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.resources.resource import ResourceKind
-from blazar.store.calendar.occupancy import epoch_seconds, parse_amounts
+from blazar.store.calendar.occupancy import parse_amounts
+from blazar.store.sql.clock import epoch_seconds
 from blazar.store.sql.rows import AnyRow
 from blazar.store.sql.tables import allocations, leases, reservations
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,7 +17,9 @@ from blazar.model.managers.presence import (
     MOST_MANAGERS,
     MOST_WORK,
     NUMBER_LENGTH,
+    ConditionKind,
     KnownManager,
+    ManagerCondition,
     ManagerFacts,
     ManagerState,
     ManagerWork,
@@ -124,7 +126,18 @@ def _manager_row(facts: ManagerFacts, at: datetime) -> dict[str, Any]:
             "regions": list(facts.regions),
             "options_hash": facts.options_hash,
             "threads": [_thread_json(thread) for thread in facts.threads],
+            "conditions": [_condition_json(condition) for condition in facts.conditions],
         },
+    }
+
+
+def _condition_json(condition: ManagerCondition) -> dict[str, Any]:
+    return {
+        "kind": str(condition.kind),
+        "subject": condition.subject,
+        "since": condition.since.isoformat(),
+        "error": condition.error,
+        "region": condition.region,
     }
 
 
@@ -152,6 +165,7 @@ def _read_manager(row: Row[*tuple[Any, ...]], up_since: datetime) -> KnownManage
         regions=tuple(info.get("regions", ())),
         options_hash=info.get("options_hash", ""),
         threads=tuple(_read_thread(thread) for thread in info.get("threads", ())),
+        conditions=tuple(_read_conditions(info.get("conditions", ()))),
     )
     return KnownManager(facts, row.seen_at, up=row.seen_at > up_since)
 
@@ -160,6 +174,16 @@ def _read_thread(thread: Mapping[str, Any]) -> ThreadFacts:
     return ThreadFacts(
         thread["name"], _instant(thread["last_round_at"]), _instant(thread["failing_since"]), thread["error"]
     )
+
+
+def _read_conditions(told: Sequence[Mapping[str, Any]]) -> Iterator[ManagerCondition]:
+    """Yield what a manager lacks; kinds that only one of a later version knows are left out."""
+    known = set(map(str, ConditionKind))
+    for one in told:
+        if one["kind"] in known:
+            since = datetime.fromisoformat(one["since"])
+            region = one.get("region", "")
+            yield ManagerCondition(ConditionKind(one["kind"]), one["subject"], since, one["error"], region)
 
 
 def _read_work(rows: Sequence[Row[*tuple[Any, ...]]]) -> Mapping[str, list[ManagerWork]]:

@@ -10,11 +10,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.leases.states import EventType, LeaseStatus
-from blazar.store.sql.tables import allocations, events, leases, resources
+from blazar.model.power.states import PowerState
+from blazar.model.resources.resource import ResourceKind, noun
+from blazar.store.sql.tables import allocations, events, host_power, leases, resources
 from blazar.store.sql.transactions import Transactions
 
 MOST = 20
 """Rows that a check names."""
+
+LONGEST_WAKE = timedelta(hours=1)
+"""After this time a host is awake, or has failed: a wake is tried twice."""
 
 _WORKING = tuple(
     str(status)
@@ -37,7 +42,7 @@ class BookCheckStore:
         self._transactions = transactions
 
     def find_faults(self, now: datetime, claim_ttl: timedelta) -> tuple[str, ...]:
-        """Return what is wrong, as sentences, of each kind the first few; in five statements."""
+        """Return what is wrong, as sentences, of each kind the first few; in six statements."""
         with self._transactions.reading() as connection:
             return (
                 *_find_double_promises(connection),
@@ -45,6 +50,7 @@ class BookCheckStore:
                 *_find_endless_leases(connection),
                 *_find_kept_resources(connection),
                 *_find_long_claims(connection, now, claim_ttl),
+                *_find_lost_sleepers(connection, now),
             )
 
 
@@ -132,3 +138,29 @@ def _find_long_claims(connection: Connection, now: datetime, claim_ttl: timedelt
     )
     for event_id, lease_id in connection.execute(query):
         yield f"event {event_id} of lease {lease_id} is claimed for longer than a claim lasts: release event:{event_id}"
+
+
+def _find_lost_sleepers(connection: Connection, now: datetime) -> Iterator[str]:
+    """Hosts and pools that are not on, and that nobody will wake, or that should be awake by now."""
+    a, h = allocations.c, host_power.c
+    missed = sa.exists().where(
+        a.resource_id == h.resource_id, a.released_at.is_(None), a.starts_at <= now - LONGEST_WAKE, a.ends_at > now
+    )
+    changing = h.state.in_([str(PowerState.GOING_OFF), str(PowerState.WAKING)])
+    reasons = {
+        "it is not registered any more; switch it on yourself": resources.c.live.is_(None),
+        "it has no adapter by which it could be woken; set one, or switch it on yourself": h.adapter.is_(None),
+        "nobody works on that: wake it once more": sa.and_(changing, h.due_at.is_(None)),
+        "it has been so for more than an hour: look at its switch": sa.and_(changing, h.since < now - LONGEST_WAKE),
+        "a lease that has it began more than an hour ago: wake it": missed,
+    }
+    why = sa.case(*((condition, text) for text, condition in reasons.items()))
+    query = (
+        sa.select(resources.c.kind, resources.c.name, h.state, why)
+        .select_from(host_power.join(resources, resources.c.id == h.resource_id))
+        .where(h.state != str(PowerState.ON), h.rehearsed.is_(False), sa.or_(*reasons.values()))
+        .order_by(resources.c.name)
+        .limit(MOST)
+    )
+    for kind, name, state, text in connection.execute(query):
+        yield f"the power of {noun(ResourceKind(kind))} {name} is {state}, and {text}"

@@ -12,18 +12,22 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.errors import StaleLease
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
+from blazar.model.power.settings import PowerPolicy
+from blazar.model.power.states import PowerReason, PowerState
 from blazar.model.problems.problems import ProblemKind
 from blazar.model.problems.troubles import (
     CLEAN_UPS,
     FailedResource,
+    KeptHost,
     TroubledEvent,
     TroubledLease,
     TroubleLimits,
     Troubles,
 )
+from blazar.model.resources.resource import ResourceKind
 from blazar.store.problems.findings import read_findings
 from blazar.store.sql.rows import EVENT_COLUMNS, parse_event
-from blazar.store.sql.tables import UTC_TIME, events, findings, leases, reservations, resources
+from blazar.store.sql.tables import UTC_TIME, events, findings, host_power, leases, reservations, resources
 from blazar.store.sql.transactions import Transactions
 
 MOST = 1000
@@ -72,9 +76,10 @@ class TroubleStore:
         lease_id: str | None = None,
         only: tuple[ProblemKind, str | None, str] | None = None,
     ) -> Troubles:
-        """Return all that is in trouble, or what is of one lease, in four statements.
+        """Return all that is in trouble, or what is of one lease, in five statements.
 
-        ``only`` is one event, lease or resource, by its id or label, or what was found of one reservation, in a region.
+        ``only`` is one event, lease, resource or host, by its id or label, or what was found of one reservation, in a
+        region.
         """
         with self._transactions.reading() as connection:
             found = Troubles(
@@ -83,11 +88,12 @@ class TroubleStore:
                 ),
                 _read_leases(connection, now, patience, *_narrow(leases.c.id, lease_id), *_select_only(only, "lease")),
                 _read_resources(connection, now, patience, *_not_of_lease(lease_id), *_select_only(only, "resource")),
+                _read_kept_hosts(connection, *_not_of_lease(lease_id), *_select_only(only, "power")),
                 read_findings(
                     connection, _SHOWN, *_narrow(findings.c.lease_id, lease_id), *_select_only(only, "finding")
                 ),
             )
-        parts = (found.events, found.leases, found.resources, found.findings)
+        parts = (found.events, found.leases, found.resources, found.kept, found.findings)
         return Troubles(*parts, more=any(len(part) >= MOST for part in parts))
 
     def list_active_leases(self) -> tuple[str, ...]:
@@ -118,9 +124,10 @@ _COLUMNS: Mapping[str, sa.Column[Any]] = {
     "event": events.c.id,
     "lease": leases.c.id,
     "resource": resources.c.label,
+    "power": resources.c.label,
     "finding": findings.c.key,
 }
-_FOUND = frozenset({ProblemKind.LEFTOVER, ProblemKind.UNKNOWN, ProblemKind.DRIFT})
+_FOUND = frozenset({ProblemKind.LEFTOVER, ProblemKind.UNKNOWN, ProblemKind.DRIFT, ProblemKind.CHARGE})
 
 
 def _narrow(column: sa.Column[Any], value: str | None) -> tuple[sa.ColumnElement[bool], ...]:
@@ -226,3 +233,18 @@ def _read_resources(
         .limit(MOST)
     )
     return tuple(FailedResource(*row) for row in connection.execute(query))
+
+
+def _read_kept_hosts(connection: Connection, *where: sa.ColumnElement[bool]) -> tuple[KeptHost, ...]:
+    """Return the hosts that have a switch, and stay on since they did not wake: nothing has moved them after that."""
+    r, h = resources.c, host_power.c
+    kept = (h.policy == str(PowerPolicy.KEEP), h.adapter.is_not(None))
+    failed = (h.state == str(PowerState.ON), h.reason == str(PowerReason.TIMED_OUT), h.rehearsed.is_(False))
+    query = (
+        sa.select(r.kind, r.label, r.external_id, r.name, r.region, h.since)
+        .join(host_power, h.resource_id == r.id)
+        .where(r.live == 1, *kept, *failed, *where)
+        .order_by(h.since, r.label)
+        .limit(MOST)
+    )
+    return tuple(KeptHost(ResourceKind(kind), *more) for kind, *more in connection.execute(query))

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.journal.entries import ObjectType, Verb
 from blazar.model.reports.days import ClosedDay, TouchedTime, UsageDay, find_touched_time
-from blazar.model.reports.sums import ResourceUse
+from blazar.model.reports.sums import DrawnEnergy, RecordedSum, ResourceUse
 from blazar.model.reports.usage import Measure
 from blazar.store.sql.rows import CHUNK
 from blazar.store.sql.tables import journal, journal_numbering, leases, usage_closed_days, usage_days
@@ -91,7 +91,7 @@ class UsageDayStore:
 
     def sum_days(
         self, first: date, last: date, borders: Sequence[date], *, project_id: str | None = None
-    ) -> Iterator[tuple[int, ResourceUse, Mapping[Measure, int]]]:
+    ) -> Iterator[RecordedSum]:
         """Yield what leases had from one day to another, by part: each begins with one of the borders, in order.
 
         One statement.
@@ -99,15 +99,27 @@ class UsageDayStore:
         number = sa.case(*((_D.day >= borders[index], index) for index in range(len(borders) - 1, 0, -1)), else_=0)
         part = number.label("part") if len(borders) > 1 else sa.literal(0).label("part")
         sums = [sa.func.sum(_D[str(measure)]) for measure in Measure]
-        query = sa.select(part, *_WHOSE, *sums).where(_D.day >= first, _D.day <= last)
+        unmetered = sa.case((_D.milliwatt_seconds.is_(None), _D.reserved + _D.overrun), else_=0)
+        energy = [sa.func.sum(column) for column in (unmetered, _D.milliwatt_seconds, _D.carbon_mg)]
+        query = sa.select(part, *_WHOSE, *sums, *energy).where(_D.day >= first, _D.day <= last)
         if project_id is not None:
             query = query.where(_D.project_id == project_id)
         with self._transactions.reading() as connection:
             for place, *rest in connection.execute(query.group_by(sa.text("part"), *_WHOSE)):
-                seconds = dict(zip(Measure, map(int, rest[len(_WHOSE) :]), strict=True))
-                yield int(place), ResourceUse(*(*rest[: len(_WHOSE)], 0, 0, 0)), seconds
+                *values, unmetered, milliwatts, carbon = rest[len(_WHOSE) :]
+                drawn = None
+                if milliwatts is not None:
+                    drawn = DrawnEnergy(int(milliwatts), None if carbon is None else int(carbon))
+                seconds = dict(zip(Measure, map(int, values), strict=True))
+                use = ResourceUse(*(*rest[: len(_WHOSE)], 0, 0, 0))
+                yield RecordedSum(int(place), use, seconds, int(unmetered), drawn)
 
 
 def _row_of(row: UsageDay) -> dict[str, object]:
     whose = {column.name: getattr(row.whose, column.name) for column in _WHOSE}
-    return {"day": row.day, **whose, **{str(measure): row.seconds.get(measure, 0) for measure in Measure}}
+    drawn = row.drawn
+    return {
+        **{"day": row.day, **whose, **{str(measure): row.seconds.get(measure, 0) for measure in Measure}},
+        "milliwatt_seconds": None if drawn is None else drawn.milliwatt_seconds,
+        "carbon_mg": None if drawn is None else drawn.carbon_mg,
+    }

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,12 +19,21 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
 from blazar.model.leases.states import EventStatus, EventType
 from blazar.model.reports.sums import ResourceUse, UsageFacts
-from blazar.model.use.resource_hours import measure_amounts
-from blazar.store.calendar.occupancy import epoch_seconds
+from blazar.model.resources.resource import HOST
+from blazar.model.use.resource_hours import VCPU, measure_amounts
 from blazar.store.calendar.uses import select_parts
 from blazar.store.reports import facts
+from blazar.store.sql.clock import epoch_seconds
 from blazar.store.sql.rows import AnyRow
-from blazar.store.sql.tables import allocations, events, leases, reservations, resources
+from blazar.store.sql.tables import (
+    allocations,
+    events,
+    leases,
+    reservations,
+    resource_capabilities,
+    resource_properties,
+    resources,
+)
 from blazar.store.sql.transactions import Transactions
 
 
@@ -48,6 +58,29 @@ class ReportStore:
             returned = tuple(read_returned(connection, window, project_id=project_id))
             known = replace(facts.read_facts(connection, window, now=now, project_id=project_id), returned=returned)
             yield UsageView(read_uses(connection, window, now=now, project_id=project_id), known)
+
+    def list_uses_of_lease(self, lease_id: str, *, now: datetime) -> tuple[ResourceUse, ...]:
+        """Return what a lease has and had until now, also one that is over; one statement."""
+        a = allocations.c
+        start = sa.case((a.added_at > a.starts_at, a.added_at), else_=a.starts_at)
+        left = sa.case((a.released_at.is_not(None), a.released_at), else_=sa.literal(now, a.starts_at.type))
+        with self._transactions.reading() as connection:
+            query = _select(connection.dialect.name, start, left).where(a.lease_id == lease_id)
+            return tuple(_parse_use(row) for row in connection.execute(query.order_by(a.id)))
+
+    def list_host_properties(self, names: Collection[str]) -> Mapping[int, Mapping[str, str]]:
+        """Return the values of properties of hosts, by resource and name; one statement."""
+        c, p = resource_capabilities.c, resource_properties.c
+        query = (
+            sa.select(c.resource_id, p.name, c.value)
+            .join(resource_properties, p.id == c.property_id)
+            .where(p.kind == str(HOST), p.name.in_(sorted(names)))
+        )
+        found: dict[int, dict[str, str]] = defaultdict(dict)
+        with self._transactions.reading() as connection:
+            for resource_id, name, value in connection.execute(query):
+                found[resource_id][name] = value
+        return found
 
 
 def read_uses(
@@ -125,11 +158,12 @@ def _select(dialect: str, start: sa.ColumnElement[Any], left: sa.ColumnElement[A
 
 def _parse_use(row: AnyRow) -> ResourceUse:
     *use, count, per_instance = row
-    return ResourceUse(*(*use, _count_units(use[6], count, per_instance)))
+    return ResourceUse(*(*use, *_count_units(use[6], count, per_instance)))
 
 
 @lru_cache(maxsize=1024)
-def _count_units(kind: str, count: int, per_instance: str | None) -> int:
-    """Return how much of a resource a use has, by the first measure of its kind."""
+def _count_units(kind: str, count: int, per_instance: str | None) -> tuple[int, int | None]:
+    """Return how much of a resource a use has, by the first measure of its kind, and of servers their VCPUs."""
     amounts = None if per_instance is None else Amounts.of(json.loads(per_instance))
-    return next(iter(measure_amounts(kind, count, amounts).values()))
+    measured = measure_amounts(kind, count, amounts)
+    return next(iter(measured.values())), measured.get(VCPU)

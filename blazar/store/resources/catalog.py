@@ -8,7 +8,7 @@ The regions of resources are changed for all kinds at once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import sqlalchemy as sa
@@ -26,7 +26,9 @@ REMEMBERED_PROJECTS = 512
 
 
 class ResourceCatalog:
-    """All registered resources of one kind at one version; ``private`` names properties for operators only.
+    """All registered resources of one kind at one version, also ``by_id``.
+
+    ``private`` names properties for operators only.
 
     ``restricted``: some are not open to all projects; ``has_evacuable``: some are hosts that can be emptied.
     """
@@ -34,6 +36,7 @@ class ResourceCatalog:
     def __init__(self, version: int, resources: Iterable[Resource], *, private: frozenset[str] = frozenset()) -> None:
         self.version = version
         self.resources: tuple[Resource, ...] = tuple(sorted(resources, key=roominess_key))
+        self.by_id: Mapping[int, Resource] = {resource.id: resource for resource in self.resources}
         self.restricted = any(r.authorized_projects is not None for r in self.resources)
         self.has_evacuable = any(r.evacuable for r in self.resources)
         self.private = private
@@ -76,6 +79,8 @@ class CatalogCache:
 
     def __init__(self) -> None:
         self._kept: dict[str, ResourceCatalog] = {}
+        self.price_version: int | None = None
+        """The version of the last price list when a catalog was last read; 0: there was none. None: none was read."""
         self._lock = threading.Lock()
 
     def latest(self, kind: str) -> ResourceCatalog | None:
@@ -84,7 +89,7 @@ class CatalogCache:
 
     def read(self, connection: Connection, kind: ResourceKind) -> ResourceCatalog:
         """Return the catalog of a kind; costs one statement while nothing has changed."""
-        version = inventory.read_version(connection, kind)
+        version, self.price_version = inventory.read_versions(connection, kind)
         kept = self._kept.get(kind)
         if kept is not None and kept.version == version:
             return kept

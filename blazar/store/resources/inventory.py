@@ -16,7 +16,13 @@ from blazar.model.base.errors import NotFound
 from blazar.model.resources.resource import Resource, ResourceKind, unknown_resource
 from blazar.store.resources.resource_rows import resource_of
 from blazar.store.sql.rows import chunks
-from blazar.store.sql.tables import inventory_versions, resource_capabilities, resource_properties, resources
+from blazar.store.sql.tables import (
+    inventory_versions,
+    price_lists,
+    resource_capabilities,
+    resource_properties,
+    resources,
+)
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Base 32 without letters that are easily mistaken for others."""
@@ -34,14 +40,18 @@ def new_label(kind: ResourceKind) -> str:
 
 
 # Every request reads it.
-_VERSION = sa.select(inventory_versions.c.version).where(
-    inventory_versions.c.kind == sa.bindparam("of", type_=inventory_versions.c.kind.type)
+_VERSIONS = sa.select(
+    sa.select(inventory_versions.c.version)
+    .where(inventory_versions.c.kind == sa.bindparam("of", type_=inventory_versions.c.kind.type))
+    .scalar_subquery(),
+    sa.select(sa.func.max(price_lists.c.version)).scalar_subquery(),
 )
 
 
-def read_version(connection: Connection, kind: ResourceKind) -> int:
-    """Return the version of the catalog of a kind."""
-    return connection.execute(_VERSION, {"of": str(kind)}).scalar() or 0
+def read_versions(connection: Connection, kind: ResourceKind) -> tuple[int, int]:
+    """Return the version of the catalog of a kind, and that of the last price list; 0 where there is none."""
+    catalog, prices = connection.execute(_VERSIONS, {"of": str(kind)}).one()
+    return catalog or 0, prices or 0
 
 
 def load_resources(

@@ -12,9 +12,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.context import current
-from blazar.model.base.errors import Conflict, NotFound, check_revision
+from blazar.model.base.errors import Conflict, NotFound, WrongState, check_revision
 from blazar.model.journal.object_entries import tell_property, tell_removal, tell_resource
 from blazar.model.leases.reservation import Reservation
+from blazar.model.power.states import PowerState
 from blazar.model.resources.changes import Disabling, ResourceChange
 from blazar.model.resources.resource import (
     REGION,
@@ -37,7 +38,7 @@ from blazar.store.resources.resource_rows import (
     resource_of,
 )
 from blazar.store.sql.rows import chunks
-from blazar.store.sql.tables import allocations, resource_capabilities, resource_properties, resources
+from blazar.store.sql.tables import allocations, host_power, resource_capabilities, resource_properties, resources
 from blazar.store.sql.transactions import Clash, Transactions, atomic
 
 DETAILS = ("attributes", "capacity", "limits", "traits")
@@ -195,7 +196,10 @@ class ResourceStore:
     def withdraw(
         self, connection: Connection, resource_id: int, *, at: datetime, revisions: tuple[int, ...] | None = None
     ) -> None:
-        """Exclude a resource from new allocations. Conflict if it has an allocation; NotFound; PreconditionFailed."""
+        """Exclude a resource from new allocations. NotFound; PreconditionFailed.
+
+        Conflict if it has an allocation; WrongState if it is a host that is not on.
+        """
         live = (
             sa.select(allocations.c.lease_id)
             .where(allocations.c.resource_id == resource_id, allocations.c.released_at.is_(None))
@@ -213,6 +217,7 @@ class ResourceStore:
                 f"the {noun(kind)} is allocated to lease {holders[0]}{more}; delete it, or wait until it ends",
                 code="resource_in_use",
             )
+        _check_awake(connection, resource_id)
 
     def retire(self, resource_id: int, *, at: datetime) -> None:
         """Remove a resource from the calendar; its past allocations stay on record. NotFound."""
@@ -305,6 +310,21 @@ def _check_revision(connection: Connection, resource_id: int, wanted: tuple[int,
         return
     revision = connection.execute(sa.select(resources.c.revision).where(resources.c.id == resource_id)).scalar_one() - 1
     check_revision(revision, wanted, "the resource has changed")
+
+
+def _check_awake(connection: Connection, resource_id: int) -> None:
+    """Raise WrongState if a resource is not on: once it is unregistered nobody would wake it.
+
+    Its row is locked, so that no plan lets it go off in between.
+    """
+    h = host_power.c
+    query = sa.select(h.state).where(h.resource_id == resource_id, h.rehearsed.is_(False)).with_for_update()
+    state = connection.execute(query).scalar_one_or_none()
+    if state is not None and state != str(PowerState.ON):
+        raise WrongState(
+            f"its power is {state}, and nobody could wake it once it is unregistered; wake it first, and "
+            "wait until it is on"
+        )
 
 
 def _changed_columns(change: ResourceChange, details: ResourceDetails | None, at: datetime) -> dict[str, object]:

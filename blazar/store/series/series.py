@@ -27,7 +27,6 @@ from blazar.model.series.details import (
     SeriesStatus,
     unknown_series,
 )
-from blazar.store.booking import idempotency
 from blazar.store.booking.bookings import BookingStore
 from blazar.store.booking.commit import Commit
 from blazar.store.journal.rows import write_entries, write_entry
@@ -46,6 +45,7 @@ from blazar.store.sql.paging import read_page
 from blazar.store.sql.rows import local_text
 from blazar.store.sql.tables import leases, occurrences, series
 from blazar.store.sql.transactions import Transactions, atomic
+from blazar.store.work import idempotency
 
 _ORDER = (series.c.created_at, series.c.id)
 _GONE = (str(LeaseStatus.TERMINATED), str(LeaseStatus.DELETING))

@@ -115,6 +115,7 @@ def template_json(template: Template) -> dict[str, Any]:
         "before_end": None if template.before_end is None else asdict(template.before_end),
         "operator": template.operator,
         **({"reminders": reminders_json(template.reminders)} if template.reminders else {}),
+        **({} if template.max_price is None else {"max_price": template.max_price}),
     }
 
 
@@ -128,6 +129,7 @@ def _template_of(stored: Mapping[str, Any]) -> Template:
         None if before_end is None else Duration(**before_end),
         stored["operator"],
         reminders_of(stored.get("reminders", ())),
+        stored.get("max_price"),
     )
 
 

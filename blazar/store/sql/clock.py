@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
@@ -80,3 +81,15 @@ class DatabaseClock:
                 difference.total_seconds(),
             )
         self._told = difference > NOTABLE
+
+
+def epoch_seconds(dialect: str, instant: sa.ColumnElement[Any]) -> sa.ColumnElement[int]:
+    """Return the whole seconds since the epoch of an instant, rounded down."""
+    match dialect:
+        case "postgresql":
+            return sa.cast(sa.func.floor(sa.extract("epoch", instant)), sa.BigInteger())
+        case "sqlite":
+            # Without the fraction, which is rounded to milliseconds otherwise, up to the next second.
+            return sa.cast(sa.func.strftime("%s", sa.func.substr(instant, 1, 19)), sa.BigInteger())
+    epoch: sa.ColumnElement[datetime] = sa.literal_column("'1970-01-01'")
+    return sa.func.timestampdiff(sa.text("SECOND"), epoch, instant, type_=sa.BigInteger())

@@ -25,6 +25,7 @@ from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, Ope
 
 from blazar.model.base.errors import InvalidInput
 from blazar.store.sql.lost_connections import replace_lost_connections
+from blazar.store.sql.silent_server import limit_answers
 
 WRITES = "blazar_writes"
 """Execution option of a connection for writes."""
@@ -32,6 +33,8 @@ WRITES = "blazar_writes"
 LOCK_SECONDS = 20
 STATEMENT_SECONDS = 60
 CONNECT_SECONDS = 10
+ANSWER_SECONDS = STATEMENT_SECONDS + 5
+"""After the limit of a statement, which a server that works keeps itself, nothing is to be expected of it."""
 CHECKPOINT_MILLISECONDS = 500
 _SQLITE_WAITS = "busy_timeout=30000"
 
@@ -62,6 +65,8 @@ def make_engine(
         event.listen(engine, "connect", _sqlite_pragmas)
     else:
         replace_lost_connections(engine)
+    if backend == "postgresql":
+        limit_answers(engine, ANSWER_SECONDS)
     if backend in ("mysql", "mariadb"):
         _check_for_pymysql(engine, parsed)
         event.listen(engine, "do_connect", _share_tls_context(engine))
@@ -121,7 +126,7 @@ def _postgresql() -> dict[str, Any]:
     return {
         "connect_args": {
             "connect_timeout": CONNECT_SECONDS,
-            # The limit of a statement is the server's. This one holds where the server is no longer there.
+            # The limit of a statement is the server's. This one holds where the machine is no longer there.
             "tcp_user_timeout": 1000 * STATEMENT_SECONDS,
             "keepalives_idle": STATEMENT_SECONDS // 2,
             "keepalives_interval": STATEMENT_SECONDS // 6,

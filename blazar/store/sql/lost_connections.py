@@ -13,10 +13,15 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import PoolResetState
 
 from blazar.model.base.log_lines import Trouble
+from blazar.store.sql.silent_server import answering_within
 
 LOG = logging.getLogger(__name__)
 
 IDLE_SECONDS = 5
+
+PING_SECONDS = 10
+"""How long a check waits for its answer, as long as a new connection is waited for: a silent server costs each
+connection one, and a turn of a thread must not be taken for stuck because of several."""
 
 
 def replace_lost_connections(engine: Engine) -> None:
@@ -52,7 +57,8 @@ class _Connections:
         if since is None or (since > self._lost_at and time.monotonic() - since < IDLE_SECONDS):
             return
         try:
-            alive = self._engine.dialect.do_ping(connection)
+            with answering_within(connection, PING_SECONDS):
+                alive = self._engine.dialect.do_ping(connection)
         except self._engine.dialect.loaded_dbapi.Error:
             alive = False
         if not alive:

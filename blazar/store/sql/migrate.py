@@ -27,7 +27,11 @@ from blazar.store.sql.revisions import (
     newest_revision,
     read_revision,
 )
+from blazar.store.sql.silent_server import answering_within
 from blazar.store.sql.tables import metadata
+
+MIGRATION_SECONDS = 6 * 3600
+"""How long one statement of a migration may take: it may write each row of a table, which users do not wait for."""
 
 __all__ = [
     "ForeignTables",
@@ -113,7 +117,8 @@ def new_revision(engine: Engine, message: str) -> None:
 def _connection(engine: Engine) -> Iterator[Connection]:
     with engine.execution_options(**{WRITES: True}).connect() as connection:
         if engine.dialect.name != "sqlite":
-            yield connection
+            with _patient(connection):
+                yield connection
             return
         # SQLite changes a table by recreating it and dropping the old one, which would delete the rows that refer to
         # it, or fail because of them. The pragma works only outside of a transaction.
@@ -124,6 +129,20 @@ def _connection(engine: Engine) -> Iterator[Connection]:
         finally:
             connection.rollback()
             driver.execute("PRAGMA foreign_keys=ON")
+
+
+@contextmanager
+def _patient(connection: Connection) -> Iterator[None]:
+    """Let statements of a connection to a server take as long as those of migrations may; nobody uses it after."""
+    try:
+        with answering_within(connection.connection.driver_connection, MIGRATION_SECONDS):
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(f"SET statement_timeout = '{MIGRATION_SECONDS}s'")
+                connection.commit()
+            yield
+    finally:
+        connection.rollback()
+        connection.invalidate()
 
 
 def _config(connection: Connection | None) -> Config:

@@ -85,6 +85,7 @@ RESERVATION_COLUMNS = (
     reservations.c.changed_since,
     reservations.c.region,
     reservations.c.parent_id,
+    reservations.c.handed_over_at,
 )
 EVENT_COLUMNS = (
     events.c.lease_id,
@@ -200,7 +201,7 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
 def reservation_of(row: AnyRow) -> Reservation:
     """Return a reservation."""
     _, id_, kind, resource_id, status, created, updated, missing, changed, values, made, *more = row
-    missing_since, changed_since, region, parent = more
+    missing_since, changed_since, region, parent, handed_over_at = more
     cloud_ids, unassigned, failed = cloud_ids_of(made)
     return Reservation(
         id_,
@@ -220,6 +221,7 @@ def reservation_of(row: AnyRow) -> Reservation:
         region,
         parent,
         gone_of(made),
+        handed_over_at,
     )
 
 
@@ -314,6 +316,7 @@ def reservation_row(lease_id: str, position: int, reservation: Reservation) -> d
         "changed_since": reservation.changed_since,
         "region": reservation.region,
         "parent_id": reservation.parent,
+        "handed_over_at": reservation.handed_over_at,
     }
 
 

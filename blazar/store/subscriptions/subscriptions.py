@@ -25,7 +25,6 @@ from blazar.model.subscriptions.details import (
     unknown_subscription,
 )
 from blazar.model.subscriptions.entries import tell_rewind, tell_subscription, tell_unsubscribing
-from blazar.store.booking import idempotency
 from blazar.store.calendar import project_use
 from blazar.store.journal.numbering import NUMBERING_ROW
 from blazar.store.journal.own_subscriptions import subscription_row
@@ -34,6 +33,7 @@ from blazar.store.sql.paging import read_page
 from blazar.store.sql.rows import AnyRow
 from blazar.store.sql.tables import delivery_failures, journal, journal_numbering, subscriptions
 from blazar.store.sql.transactions import Clash, Transactions, atomic
+from blazar.store.work import idempotency
 
 _S, _F, _J, _N = subscriptions.c, delivery_failures.c, journal.c, journal_numbering.c
 _ORDER = (_S.created_at, _S.id)

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blazar.model.subscriptions.details import LIVE, Subscription, SubscriptionState
+from blazar.model.subscriptions.details import LIVE, Channel, SendingLane, Subscription, SubscriptionState
 from blazar.model.subscriptions.entries import tell_disabling
 from blazar.model.subscriptions.rounds import Decision, Undelivered
 from blazar.store.journal.rows import write_entry
@@ -31,18 +31,25 @@ MOST_KEPT = 1000
 _S, _F = subscriptions.c, delivery_failures.c
 _SENT_TO = sa.or_(_S.testing.is_(True), _S.state == TOLD)
 """Whether something may be sent: a test at any time, and what has happened to active receivers only."""
+_FAILING = sa.or_(_S.attempts > 0, _S.testing.is_(True))
+_BY_MAIL = _S.channel == str(Channel.MAIL)
+_IN_LANES = {
+    SendingLane.WELL: sa.and_(~_BY_MAIL, ~_FAILING),
+    SendingLane.FAILING: sa.and_(~_BY_MAIL, _FAILING),
+    SendingLane.MAIL: _BY_MAIL,
+}
 _NEXT_DUE = SUBSCRIPTIONS.select_next_due(_SENT_TO)
 
 
 @dataclass(frozen=True, slots=True)
 class DueSubscription:
-    """A subscription with something to send. ``failing``: its receiver did not accept the last message, or none yet."""
+    """A subscription with something to send; ``url`` is empty of one by mail."""
 
     id: str
     project_id: str | None
     url: str
     due_at: datetime
-    failing: bool
+    lane: SendingLane
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +68,17 @@ class SubscriptionWorkStore:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
-    def find_due(self, now: datetime, limit: int) -> tuple[DueSubscription, ...]:
-        """Return what is due, the longest waiting first; two statements.
-
-        At most ``limit`` with receivers that do well, and as many with others: those who wait for these cannot hide
-        them.
-        """
-        failing = sa.or_(_S.attempts > 0, _S.testing.is_(True))
-        found: list[DueSubscription] = []
+    def find_due(
+        self, now: datetime, limit: int, lane: SendingLane, *, after: DueSubscription | None = None
+    ) -> tuple[DueSubscription, ...]:
+        """Return what is due of a lane, the longest waiting first, or what follows one of these; one statement."""
+        query = sa.select(_S.id, _S.project_id, _S.url, _S.due_at).where(_S.due_at <= now, _SENT_TO, _IN_LANES[lane])
+        if after is not None:
+            same = sa.and_(_S.due_at == after.due_at, _S.id > after.id)
+            query = query.where(sa.or_(_S.due_at > after.due_at, same))
         with self._transactions.reading() as connection:
-            for is_failing, where in ((False, ~failing), (True, failing)):
-                query = sa.select(_S.id, _S.project_id, _S.url, _S.due_at).where(_S.due_at <= now, _SENT_TO, where)
-                for row in connection.execute(query.order_by(_S.due_at, _S.id).limit(limit)):
-                    found.append(DueSubscription(row.id, row.project_id, row.url, row.due_at, is_failing))
-        return tuple(found)
+            rows = connection.execute(query.order_by(_S.due_at, _S.id).limit(limit)).all()
+        return tuple(DueSubscription(row.id, row.project_id, row.url, row.due_at, lane) for row in rows)
 
     def next_due(self) -> datetime | None:
         """Return when there is something to send next, which may be in the past; one statement."""

@@ -21,37 +21,66 @@ from sqlalchemy.engine import Connection
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost, StaleCalendar
 from blazar.store.sql.rows import chunks
-from blazar.store.sql.tables import events, maintenance_windows, outbox, series, subscriptions
+from blazar.store.sql.tables import (
+    accounts,
+    events,
+    host_power,
+    maintenance_windows,
+    outbox,
+    series,
+    subscriptions,
+    turns,
+)
 from blazar.store.sql.transactions import Transactions, atomic
 
+Id = str | int
 
-def _claim_error(id_: str) -> BlazarError:
+
+def _claim_error(id_: Id) -> BlazarError:
     return ClaimLost(f"another manager works on {id_}")
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedTable:
-    """A table whose rows are claimed; ``lost`` returns the error for a row that is not claimed any more."""
+    """A table whose rows are claimed, by their id or primary key; ``lost`` returns the error for one that is not."""
 
     table: sa.Table
-    lost: Callable[[str], BlazarError] = _claim_error
+    lost: Callable[[Any], BlazarError] = _claim_error
+
+    @property
+    def key(self) -> sa.ColumnElement[Any]:
+        """Return the column that names a row: the id, also where rows are in the order of another key."""
+        return self.table.c.id if "id" in self.table.c else next(iter(self.table.primary_key))
 
     def claim(
-        self, connection: Connection, id_: str, token: str, *due: sa.ColumnElement[bool], until: datetime, **values: Any
+        self, connection: Connection, id_: Id, token: str, *due: sa.ColumnElement[bool], until: datetime, **values: Any
     ) -> bool:
         """Claim a row that is due, by these conditions, until an instant; return whether nobody was faster."""
-        change = self.table.update().where(self.table.c.id == id_, *due)
+        change = self.table.update().where(self.key == id_, *due)
         return bool(connection.execute(change.values(claimed_by=token, due_at=until, **values)).rowcount)
 
+    def claim_all(
+        self, connection: Connection, ids: Collection[str], token: str, *due: sa.ColumnElement[bool], until: datetime
+    ) -> bool:
+        """Claim those of some rows that are due, in one statement; return whether there are any."""
+        change = self.table.update().where(self.table.c.id.in_(sorted(ids)), *due)
+        return bool(connection.execute(change.values(claimed_by=token, due_at=until)).rowcount)
+
+    def lock_claimed(self, connection: Connection, ids: Collection[str], token: str) -> frozenset[str]:
+        """Lock those of some rows that are claimed with a token still, in the order of their ids; return which."""
+        c = self.table.c
+        mine = sa.select(c.id).where(c.id.in_(sorted(ids)), c.claimed_by == token).order_by(c.id).with_for_update()
+        return frozenset(connection.execute(mine).scalars())
+
     def write_claimed(
-        self, connection: Connection, id_: str, token: str, *also: sa.ColumnElement[bool], **values: Any
+        self, connection: Connection, id_: Id, token: str, *also: sa.ColumnElement[bool], **values: Any
     ) -> None:
         """Write to a row that is claimed with a token, and lock it; the error ``lost`` if it is not any more."""
-        mine = self.table.update().where(self.table.c.id == id_, self.table.c.claimed_by == token, *also)
+        mine = self.table.update().where(self.key == id_, self.table.c.claimed_by == token, *also)
         if not connection.execute(mine.values(**{"claimed_by": token, **values})).rowcount:
             raise self.lost(id_)
 
-    def release(self, connection: Connection, id_: str, token: str, *, due_at: Any, **values: Any) -> None:
+    def release(self, connection: Connection, id_: Id, token: str, *, due_at: Any, **values: Any) -> None:
         """End a claim, and write when there is work next; the error ``lost`` if it is another's."""
         self.write_claimed(connection, id_, token, **{"claimed_by": None, "due_at": due_at, **values})
 
@@ -78,12 +107,15 @@ SERIES = ClaimedTable(series, _series_error)
 WINDOWS = ClaimedTable(maintenance_windows, _window_error)
 MESSAGES = ClaimedTable(outbox)
 SUBSCRIPTIONS = ClaimedTable(subscriptions, _subscription_error)
+ACCOUNTS = ClaimedTable(accounts)
+TURNS = ClaimedTable(turns)
+HOST_POWER = ClaimedTable(host_power)
 
 TOLD = "active"
 """The state of subscriptions in which entries are told."""
 
-RENEWED = (EVENTS, SERIES, WINDOWS, SUBSCRIPTIONS)
-"""What the heartbeat renews, most frequent first; the delivery of a message ends before its claim does."""
+RENEWED = (EVENTS, SERIES, WINDOWS, SUBSCRIPTIONS, TURNS, HOST_POWER)
+"""What the heartbeat renews, most frequent first; what is claimed besides is done before its claim ends."""
 
 
 class ClaimStore:
@@ -106,7 +138,7 @@ class ClaimStore:
     @atomic
     def drop_claims(self, connection: Connection, *, at: datetime) -> None:
         """Make every row with a claim due at ``at``."""
-        for claimed in (*RENEWED, MESSAGES):
+        for claimed in (*RENEWED, MESSAGES, ACCOUNTS):
             c = claimed.table.c
             connection.execute(claimed.table.update().where(c.claimed_by.is_not(None), c.due_at > at).values(due_at=at))
 
@@ -121,6 +153,19 @@ def _renew(
     if not written:
         return set()
     return set(connection.execute(sa.select(table.c.claimed_by).where(*valid)).scalars())
+
+
+def select_turn(name: str) -> sa.Select[datetime | None]:
+    """Return the query of when the next turn is due; None before the first."""
+    return TURNS.select_next_due(turns.c.id == name)
+
+
+def claim_turn(connection: Connection, name: str, token: str, *, now: datetime, until: datetime) -> bool:
+    """Claim a turn if it is due; return whether no other manager was faster. Two statements, once three."""
+    known = connection.execute(sa.select(turns.c.id).where(turns.c.id == name)).first()
+    if known is None:
+        connection.execute(turns.insert().values(id=name, due_at=now))
+    return TURNS.claim(connection, name, token, turns.c.due_at <= now, until=until)
 
 
 def wake_subscriptions(connection: Connection, projects: Collection[str | None], newest: int, *, now: datetime) -> None:

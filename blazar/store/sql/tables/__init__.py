@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables, by noun. The migrations create them; a test compares the two."""
 
+from blazar.store.sql.tables.billing_tables import price_lists
 from blazar.store.sql.tables.columns import UTC_TIME, Id, LongText, UtcTime, metadata
 from blazar.store.sql.tables.journal_tables import journal, journal_numbering
 from blazar.store.sql.tables.lease_tables import (
@@ -13,10 +14,13 @@ from blazar.store.sql.tables.lease_tables import (
     outbox,
     project_uses,
     reservations,
+    turns,
     usage_changes,
     waiting_list,
 )
+from blazar.store.sql.tables.ledger_tables import accounts, charges, outages, planned
 from blazar.store.sql.tables.maintenance_tables import maintenance_leases, maintenance_resources, maintenance_windows
+from blazar.store.sql.tables.power_tables import carbon_hours, host_hours, host_power, power_log
 from blazar.store.sql.tables.report_tables import capacity_days, demand_days, demand_seen, usage_closed_days, usage_days
 from blazar.store.sql.tables.resource_tables import (
     findings,
@@ -30,7 +34,8 @@ from blazar.store.sql.tables.subscription_tables import delivery_failures, subsc
 
 __all__ = ["UTC_TIME", "Id", "LongText", "UtcTime", "metadata"]
 __all__ += ["capacity_days", "demand_days", "demand_seen", "usage_closed_days", "usage_days"]
-__all__ += ["findings"]
+__all__ += ["findings", "price_lists"]
+__all__ += ["carbon_hours", "host_hours"]
 __all__ += ["inventory_versions", "resource_capabilities", "resource_properties", "resources"]
 __all__ += ["allocations", "events", "leases", "managers", "outbox", "reservations"]
 __all__ += [
@@ -42,5 +47,7 @@ __all__ += [
     "usage_changes",
     "waiting_list",
 ]
+__all__ += ["accounts", "charges", "outages", "planned"]
 __all__ += ["maintenance_leases", "maintenance_resources", "maintenance_windows", "occurrences", "series"]
 __all__ += ["delivery_failures", "subscriptions"]
+__all__ += ["host_power", "power_log", "turns"]

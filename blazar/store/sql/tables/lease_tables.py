@@ -94,6 +94,8 @@ reservations = sa.Table(
     # Since when these hold; NULL where they do not, or where that is not known.
     sa.Column("missing_since", UTC_TIME),
     sa.Column("changed_since", UTC_TIME),
+    # When its start was done; NULL before, and where that is not known.
+    sa.Column("handed_over_at", UTC_TIME),
     sa.Column("parameters", sa.JSON, nullable=False),
     sa.Column("cloud_ids", sa.JSON, nullable=False),
     sa.Column("created_at", UTC_TIME, nullable=False),
@@ -152,6 +154,11 @@ allocations = sa.Table(
     sa.Column("released_at", UTC_TIME),
     # Until when it was promised before its owner gave back time; NULL where nobody did.
     sa.Column("returned_until", UTC_TIME),
+    # By which prices it is charged, each with how many of its measure the reservation was booked with: chosen when it
+    # was booked, and passed on to what takes its place. NULL where there were no prices. ``booked_at``: NULL of what
+    # was booked with the lease.
+    sa.Column("skus", sa.JSON(none_as_null=True)),
+    sa.Column("booked_at", UTC_TIME),
     # What is promised in a window; an index-only scan.
     sa.Index("ix_allocations_calendar", "kind", "blocks_until", "starts_at", "resource_id"),
     # Late users, who have not returned their resources: of all resources, and of one.
@@ -265,4 +272,13 @@ feeds = sa.Table(
     # The feeds of a user, oldest first; and of all.
     sa.Index(None, "project_id", "user_id", "created_at"),
     sa.Index(None, "created_at"),
+)
+
+# Work that one of the managers does at a time, for all of them: a row for each, from its first turn on.
+turns = sa.Table(
+    "turns",
+    metadata,
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("due_at", UTC_TIME, nullable=False),
+    sa.Column("claimed_by", sa.String(255)),
 )

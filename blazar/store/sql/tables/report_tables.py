@@ -72,6 +72,9 @@ usage_days = sa.Table(
         sa.Column(measure, sa.BigInteger, nullable=False)
         for measure in ("reserved", "used", "idle", "unseen", "lost", "overrun", "returned")
     ),
+    # What hosts drew for it, and milligrams of CO2e; NULL if that was not on record when the day was closed.
+    sa.Column("milliwatt_seconds", sa.BigInteger),
+    sa.Column("carbon_mg", sa.BigInteger),
     sa.Index(None, "project_id", "day"),
 )
 

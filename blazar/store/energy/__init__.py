@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hosts drew and what that emitted, by the hour."""
