@@ -20,8 +20,19 @@ from blazar.enforcement.values import Question
 from blazar.model.base.clock import END_OF_TIME, later, to_second
 from blazar.model.base.errors import EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.base.window import Window
+from blazar.model.billing.budgets import BudgetFacts, BudgetSource, ProjectBudget, hours_down, hours_up
 from blazar.model.leases.limits import Exceeded
-from blazar.model.use.resource_hours import MEASURES, UsageCurve, UsageRecord, epoch, find_peak, measures, roll_sums
+from blazar.model.use.resource_hours import (
+    MEASURES,
+    ReachedShare,
+    UsageCurve,
+    UsageRecord,
+    epoch,
+    find_peak,
+    find_reached,
+    measures,
+    roll_sums,
+)
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -168,6 +179,38 @@ class ResourceHoursFilter(LimitFilter):
         """Return the time over which the filter needs the usage of the project."""
         return self._period.whole_periods(window)
 
+    def budget_window(self, at: datetime) -> Window:
+        """Return the time of the periods in which an instant lies."""
+        return self._period.whole_periods(_second_at(at))
+
+    def list_budgets(self, facts: BudgetFacts) -> tuple[ProjectBudget, ...]:
+        """Return the budget of each measure that has a limit; of a rolling period the fullest one."""
+        limits = self._limits(facts.project_id)
+        return tuple(self._make_budget(measure, limit, facts) for measure, limit in sorted(limits.items()))
+
+    def _make_budget(self, measure: str, limit: int, facts: BudgetFacts) -> ProjectBudget:
+        instant = _second_at(facts.at)
+        total, growth = UsageCurve(_uses_of_measure(measure, facts.usage)), UsageCurve([(instant, 1)])
+        period = max(
+            self._period.growing_periods(total, growth, instant),
+            key=lambda one: total.sum_between(epoch(one.start), epoch(one.end)),
+        )
+        start, end = epoch(period.start), epoch(period.end)
+        now = min(max(epoch(facts.now), start), end)
+        return ProjectBudget(
+            project_id=facts.project_id,
+            source=BudgetSource.CONFIGURATION if self._unified is None else BudgetSource.UNIFIED_LIMITS,
+            limit_name=self._name_limit(measure),
+            measure=measure,
+            window=period,
+            limit=limit * 3600,
+            used=total.sum_between(start, now),
+            held=total.sum_between(now, end),
+        )
+
+    def _name_limit(self, measure: str) -> str:
+        return OPTION if self._unified is None else limit_name(measure)
+
     def check(self, question: Question) -> None:
         """Deny a lease that takes more than the rest of the budget of a period."""
         before, after = _records_of_lease(question)
@@ -191,8 +234,30 @@ class ResourceHoursFilter(LimitFilter):
             taken = lease.sum_between(epoch(worst.start), epoch(worst.end))
             raise self._refusal(measure, limit, worst, taken, fullest - taken, find_peak(worst, after))
 
+    def list_reached(self, question: Question, shares: tuple[int, ...]) -> tuple[ReachedShare, ...]:
+        """Return the largest share that a lease reaches of each budget and period; of rolling periods none."""
+        if not isinstance(self._period, PeriodCalendar):
+            return ()
+        before, after = _records_of_lease(question)
+        limits = self._limits(question.wanted.project_id)
+        found = []
+        for measure in sorted({name for record in after for name in record.measures} & limits.keys()):
+            others = _uses_of_measure(measure, question.usage)
+            had, has = _uses_of_measure(measure, before), _uses_of_measure(measure, after)
+            growth = UsageCurve([*has, *((window, -amount) for window, amount in had)])
+            was, total = UsageCurve([*others, *had]), UsageCurve([*others, *has])
+            for period in self._period.growing_periods(total, growth, question.wanted.window):
+                ends = epoch(period.start), epoch(period.end)
+                limit, taken = limits[measure], total.sum_between(*ends)
+                share = find_reached(shares, was.sum_between(*ends), taken, limit * 3600)
+                if share is not None:
+                    name, project_id = self._name_limit(measure), question.wanted.project_id
+                    told = (f"{measure}-hours", period, share, str(limit), hours_up(taken))
+                    found.append(ReachedShare(project_id, name, *told))
+        return tuple(found)
+
     def _refusal(self, measure: str, limit: int, period: Window, taken: int, used: int, amount: int) -> UsageDenied:
-        name = OPTION if self._unified is None else limit_name(measure)
+        name = self._name_limit(measure)
         left = max(0, limit * 3600 - used)
         fits = timedelta(minutes=left // amount // 60)
         advice = f"for at most {span(fits)}, for less, or for another time" if fits else "for another time"
@@ -205,9 +270,9 @@ class ResourceHoursFilter(LimitFilter):
             {"duration_seconds": seconds(fits)} if fits else {},
         )
         return exceeded.make_denial(
-            f"reservations, start_date, end_date: the lease would take {_hours_up(taken)} {measure}-hours from "
+            f"reservations, start_date, end_date: the lease would take {hours_up(taken)} {measure}-hours from "
             f"{spell(period.start)} to {spell(period.end)}, and of the {limit} that the project has in "
-            f"{self._period.words} ({name}) {_hours_down(left)} are left for it; ask {advice}"
+            f"{self._period.words} ({name}) {hours_down(left)} are left for it; ask {advice}"
         )
 
     def _limits(self, project_id: str) -> Mapping[str, int]:
@@ -221,6 +286,12 @@ class ResourceHoursFilter(LimitFilter):
                 "must create it before leases can be granted"
             )
         return {measure: number for measure, number in hours.items() if number >= 0}
+
+
+def _second_at(instant: datetime) -> Window:
+    """Return the second that begins at an instant; at the end of time, the one before."""
+    start = min(instant, END_OF_TIME - SECOND)
+    return Window(start, start + SECOND)
 
 
 def limit_name(measure: str) -> str:
@@ -248,17 +319,3 @@ def _cut_record(record: UsageRecord, now: datetime) -> UsageRecord | None:
 def _uses_of_measure(measure: str, usage_records: Iterable[UsageRecord]) -> Uses:
     found = ((record.window, record.measures.get(measure, 0)) for record in usage_records)
     return [(window, amount) for window, amount in found if amount]
-
-
-def _hours_down(seconds: int) -> str:
-    """Return hours, rounded down."""
-    return _format_amount(seconds * 100 // 3600)
-
-
-def _hours_up(seconds: int) -> str:
-    """Return hours, rounded up."""
-    return _format_amount(-(-seconds * 100 // 3600))
-
-
-def _format_amount(hundredths: int) -> str:
-    return f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".")

@@ -6,10 +6,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from importlib.metadata import EntryPoint
 from typing import Any, Protocol
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import ExternalServiceFilter
@@ -20,23 +21,31 @@ from blazar.enforcement.limits import (
     MaxUnitsFilter,
     StartWindowFilter,
 )
+from blazar.enforcement.spend import SpendFilter
 from blazar.enforcement.unified import UnifiedLimits
 from blazar.enforcement.unified import options as unified_options
 from blazar.enforcement.values import (
+    AsksService,
     Context,
     Filter,
     FilterNotification,
+    KeepsBudgets,
+    LimitsSpending,
     NeedsLongerUsage,
     Occasion,
     Question,
     StatesLimits,
+    TellsShares,
 )
 from blazar.model.base import plugins
 from blazar.model.base.errors import BlazarError, Conflict, EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.base.log_lines import LastingTrouble
 from blazar.model.base.service_info import StatedLimit
 from blazar.model.base.window import Window
+from blazar.model.billing.budgets import BudgetFacts, ProjectBudget
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
+from blazar.model.use.resource_hours import ProjectUse, SpendLimit
 from blazar.observe.cloud_calls import count_filter_call
 from blazar.observe.spans import span
 
@@ -46,6 +55,17 @@ NAMESPACE = "blazar.enforcement.filters"
 NAMED = "[enforcement] enabled_filters"
 ADVICE = "'To add a filter of usage enforcement' in CONTRIBUTING.md"
 
+SILENCE_KNOWN = timedelta(minutes=15)
+"""How long a service counts as silent after the last call that it did not answer, if none follows."""
+
+SHARES = cfg.ListOpt(
+    "budget_shares",
+    item_type=types.Integer(min=1, max=100),
+    default=[80, 100],
+    help="Shares in percent of a budget of ResourceHoursFilter or SpendFilter. That one is reached is told once for "
+    "each project and period: in the journal, and to those who have subscribed to budget.reached. Empty for none.",
+)
+
 BUILTIN: Mapping[str, Any] = {
     kind.__name__: kind
     for kind in (
@@ -53,6 +73,7 @@ BUILTIN: Mapping[str, Any] = {
         MaxConcurrentLeasesFilter,
         MaxUnitsFilter,
         ResourceHoursFilter,
+        SpendFilter,
         StartWindowFilter,
         ExternalServiceFilter,
     )
@@ -97,23 +118,35 @@ class CloudIdentity:
     limits: UnifiedLimits | None = None
     """Limits from Keystone; None if those of the configuration count."""
 
+    def make_context(self, lease: Lease, by: Actor | None) -> Context:
+        """Return the owner of the lease and the caller, with what is known of the cloud."""
+        return Context(lease.user_id, lease.project_id, self.auth_url, self.region_name, by)
+
 
 def builtin_options() -> list[cfg.Opt]:
     """Return the options of our own filters."""
-    return [*unified_options(), *(option for kind in BUILTIN.values() for option in kind.options)]
+    return [*unified_options(), SHARES, *(option for kind in BUILTIN.values() for option in kind.options)]
 
 
 class Enforcement:
     """Runs filters in order; the first objection decides. Without filters every lease is granted, at no cost."""
 
     def __init__(
-        self, filters: Sequence[Filter] = (), *, identity: CloudIdentity | None = None, exempt: Collection[str] = ()
+        self,
+        filters: Sequence[Filter] = (),
+        *,
+        identity: CloudIdentity | None = None,
+        exempt: Collection[str] = (),
+        shares: Collection[int] = (),
     ) -> None:
         self.filters = tuple(filters)
-        self._identity = identity or CloudIdentity()
+        self.identity = identity or CloudIdentity()
         self._exempt = frozenset(exempt)
+        self._shares = tuple(sorted(shares))
         self.enabled = bool(filters)
         self.needs_use = any(rule.needs_use for rule in filters)
+        self._limiting_spending = tuple(rule for rule in filters if isinstance(rule, LimitsSpending))
+        self.needs_spending = bool(self._limiting_spending)
         self._with_longer_usage = tuple(rule for rule in filters if isinstance(rule, NeedsLongerUsage))
         self._occasions = frozenset(occasion for rule in filters for occasion in rule.occasions)
 
@@ -124,6 +157,40 @@ class Enforcement:
         stating = (rule for rule in self.filters if isinstance(rule, StatesLimits))
         return tuple(limit for rule in stating for limit in rule.stated_limits(project_id))
 
+    def budget_window(self, at: datetime) -> Window | None:
+        """Return the time whose usage counts for the budgets of an instant; None if there are no such budgets."""
+        keeping = (rule for rule in self.filters if isinstance(rule, KeepsBudgets))
+        far = [window for rule in keeping if (window := rule.budget_window(at)) is not None]
+        return Window(min(window.start for window in far), max(window.end for window in far)) if far else None
+
+    def list_budgets(self, facts: BudgetFacts) -> tuple[ProjectBudget, ...]:
+        """Return the budgets of a project; none for one that is exempt. EnforcementUnavailable."""
+        if self.exempts(facts.project_id):
+            return ()
+        keeping = (rule for rule in self.filters if isinstance(rule, KeepsBudgets))
+        return tuple(budget for rule in keeping for budget in rule.list_budgets(facts))
+
+    def complete_use(self, use: ProjectUse, question: Question) -> ProjectUse:
+        """Return the use of a project with what the transaction that grants a lease needs; EnforcementUnavailable.
+
+        That is the limit on what it has to pay, and the shares of its other budgets that the lease reaches.
+        """
+        if self.exempts(use.project_id):
+            return use
+        if limit := self.find_spend_limit(use.project_id):
+            use = replace(use, spend_limit=limit)
+        telling = [rule for rule in self.filters if self._shares and isinstance(rule, TellsShares)]
+        reached = [one for rule in telling for one in rule.list_reached(question, self._shares)]
+        return replace(use, reached=(*use.reached, *reached))
+
+    def find_spend_limit(self, project_id: str) -> SpendLimit | None:
+        """Return the most that a project may have to pay for a month; None: any amount. EnforcementUnavailable."""
+        if self.exempts(project_id):
+            return None
+        limits = [rule.spend_limit(project_id) for rule in self._limiting_spending]
+        least = min(filter(None, limits), key=lambda limit: limit.nano, default=None)
+        return None if least is None else replace(least, shares=self._shares)
+
     def check_transfer(self) -> None:
         """Raise Conflict if a filter would mix up the leases of two projects that have the same id."""
         if not all(getattr(rule, "knows_transfers", True) for rule in self.filters):
@@ -132,6 +199,15 @@ class Enforcement:
                 "transfers; ask its operators ([enforcement] external_service_transfers)",
                 code="not_transferable",
             )
+
+    def list_silent(self, now: datetime) -> Mapping[str, LastingTrouble]:
+        """Return the filters that get no answer from their service, by name, and since when.
+
+        What was not asked for long may answer again: then it is not known.
+        """
+        troubles = {type(rule).__name__: rule.trouble for rule in self.filters if isinstance(rule, AsksService)}
+        found = {name: trouble.describe(now) for name, trouble in troubles.items()}
+        return {name: one for name, one in found.items() if one is not None and now - one.last_at < SILENCE_KNOWN}
 
     @property
     def mandatory(self) -> bool:
@@ -150,11 +226,8 @@ class Enforcement:
             except (cfg.Error, ValueError) as error:
                 # Our options are registered before; those of others may clash with them, or have an invalid value.
                 raise InvalidInput(f"[enforcement] {name} cannot be used as configured: {error}") from error
-        return cls(filters, identity=identity, exempt=conf.enforcement.exempt_projects)
-
-    def make_context(self, lease: Lease, by: Actor | None) -> Context:
-        """Return the owner of the lease and the caller, with what is known of the cloud."""
-        return Context(lease.user_id, lease.project_id, self._identity.auth_url, self._identity.region_name, by)
+        section = conf.enforcement
+        return cls(filters, identity=identity, exempt=section.exempt_projects, shares=section.budget_shares)
 
     def usage_window(self, window: Window) -> Window | None:
         """Return the time whose usage counts for a lease of this window, None if it is the window itself."""

@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar
 from urllib.parse import urljoin
 
@@ -26,6 +27,8 @@ from blazar.enforcement import answers, payload
 from blazar.enforcement.answers import NOT_PROCESSED, PASSING, NoAnswer
 from blazar.enforcement.values import FilterNotification, NotDelivered, NotificationRefused, Occasion, Question
 from blazar.model.base.errors import EXTERNAL, BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.base.log_lines import Trouble
+from blazar.model.billing.budgets import BudgetFacts, BudgetSource, ProjectBudget
 
 LOG = logging.getLogger(__name__)
 
@@ -191,6 +194,7 @@ class ExternalServiceFilter:
         self._patience = patience or Patience()
         self.knows_transfers = knows_transfers
         self._calls = OutgoingCalls(verify=verify, connections=POOL)
+        self.trouble = Trouble(LOG, "The external service that decides about leases answers")
 
     @property
     def occasions(self) -> frozenset[Occasion]:
@@ -212,6 +216,13 @@ class ExternalServiceFilter:
             knows_transfers=section.external_service_transfers,
         )
 
+    def budget_window(self, at: datetime) -> None:
+        """Return None: the service counts for itself."""
+
+    def list_budgets(self, facts: BudgetFacts) -> tuple[ProjectBudget, ...]:
+        """Return that there is a budget, of which only the service knows."""
+        return (ProjectBudget(project_id=facts.project_id, source=BudgetSource.EXTERNAL_SERVICE),)
+
     @property
     def mandatory(self) -> bool:
         """Return whether nothing is granted without an answer of the service."""
@@ -226,10 +237,13 @@ class ExternalServiceFilter:
         try:
             status, reason = self._post(self._call(name, lease.id, payload.question_body(question)))
             if status == 403:
+                self.trouble.log_recovery()
                 raise UsageDenied(reason or DENIED, data=EXTERNAL)
             if status != 204:
                 raise NoAnswer(f"it answered {status}")
+            self.trouble.log_recovery()
         except NoAnswer as error:
+            self._note_silence(name, error)
             if self._patience.allow_on_error:
                 LOG.warning(
                     "Lease %s of project %s is granted without an answer of the external service to %s: %s",
@@ -253,13 +267,20 @@ class ExternalServiceFilter:
             status, reason = self._post(call)
             if not 200 <= status < 300:
                 if 400 <= status < 500:
+                    self.trouble.log_recovery()
                     raise NotificationRefused(reason or DENIED, maybe_accepted=call.maybe_accepted, data=EXTERNAL)
                 raise NoAnswer(f"it answered {status}", maybe_accepted=status >= 500)
+            self.trouble.log_recovery()
         except NoAnswer as error:
+            self._note_silence(call.name, error)
             raise NotDelivered(
                 f"the external service was not notified ({notification.occasion}): {error.message}",
                 maybe_accepted=call.maybe_accepted or error.maybe_accepted,
             ) from error
+
+    def _note_silence(self, name: str, error: NoAnswer) -> None:
+        # Each lease has its line in the log already, where it is refused, or granted without an answer.
+        self.trouble.log_failure(f"{name}: {error.message}", level=logging.DEBUG)
 
     def _call(self, name: str, lease_id: str, body: object) -> _Exchange:
         end = time.monotonic() + self._patience.seconds

@@ -62,7 +62,8 @@ def options() -> list[cfg.Opt]:
                 (CONFIGURATION, "the options below, the same for all projects"),
                 (UNIFIED, "Keystone, by project; [oslo_limit] configures the access"),
             ],
-            help="Where the limits of MaxConcurrentLeasesFilter, MaxUnitsFilter and ResourceHoursFilter come from.",
+            help="Where the limits of MaxConcurrentLeasesFilter, MaxUnitsFilter, ResourceHoursFilter "
+            "and SpendFilter come from.",
         ),
         cfg.FloatOpt(
             "unified_limits_timeout",

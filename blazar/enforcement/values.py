@@ -14,13 +14,16 @@ from oslo_config import cfg
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import EnforcementUnavailable, UsageDenied
+from blazar.model.base.log_lines import Trouble
 from blazar.model.base.service_info import StatedLimit
 from blazar.model.base.window import Window
+from blazar.model.billing.budgets import BudgetFacts, ProjectBudget
+from blazar.model.billing.spending import ProjectSpending
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import EventType
 from blazar.model.resources.resource import HOST, VOLUME, Resource
-from blazar.model.use.resource_hours import HostUse, UsageRecord, measure_amounts
+from blazar.model.use.resource_hours import HostUse, ReachedShare, SpendLimit, UsageRecord, measure_amounts
 
 
 class Occasion(StrEnum):
@@ -133,7 +136,8 @@ class Question:
 
     ``others`` is what the project has besides at the time of the lease; only read if a filter ``needs_use``. For
     filters with a ``reach``, ``usage`` is what the project had, has and will have over all of it, including what the
-    lease itself has returned; ``own_usage`` is what the lease has without the change.
+    lease itself has returned; ``own_usage`` is what the lease has without the change. ``spending`` is what the project
+    has to pay besides; None if nothing has a price, or no filter needs it.
     """
 
     context: Context
@@ -143,6 +147,7 @@ class Question:
     others: tuple[HostUse, ...] = ()
     usage: tuple[UsageRecord, ...] = ()
     own_usage: tuple[UsageRecord, ...] = ()
+    spending: ProjectSpending | None = None
 
     @property
     def substance(self) -> tuple[object, ...]:
@@ -218,8 +223,42 @@ class StatesLimits(Protocol):
 
 
 @runtime_checkable
+class KeepsBudgets(Protocol):
+    """A filter that allows a project some amount in a period."""
+
+    def budget_window(self, at: datetime) -> Window | None:
+        """Return the time whose usage counts for the budgets of an instant; None if none of ours does."""
+
+    def list_budgets(self, facts: BudgetFacts) -> tuple[ProjectBudget, ...]:
+        """Return the budgets of a project in the periods of an instant; EnforcementUnavailable."""
+
+
+@runtime_checkable
+class TellsShares(Protocol):
+    """A filter that knows which shares of its budgets a lease reaches. It ``needs_use``, too."""
+
+    def list_reached(self, question: Question, shares: tuple[int, ...]) -> tuple[ReachedShare, ...]:
+        """Return the largest share in percent that is reached of each budget; EnforcementUnavailable."""
+
+
+@runtime_checkable
+class LimitsSpending(Protocol):
+    """A filter that limits what a project has to pay for a month. It ``needs_use``, too."""
+
+    def spend_limit(self, project_id: str) -> SpendLimit | None:
+        """Return the limit of a project, None: there is none; EnforcementUnavailable."""
+
+
+@runtime_checkable
 class NeedsLongerUsage(Protocol):
     """A filter that also needs usage outside the lease's window. It ``needs_use``, too."""
 
     def usage_window(self, window: Window) -> Window:
         """Return the time whose usage counts for a lease of this window."""
+
+
+@runtime_checkable
+class AsksService(Protocol):
+    """A filter that asks a service, and knows whether that answers; operators see it if it does not."""
+
+    trouble: Trouble

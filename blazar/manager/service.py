@@ -7,10 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from blazar.clouds.curve_file import NO_CARBON
 from blazar.clouds.ports.compute import Metrics
+from blazar.clouds.ports.energy import CarbonSource, HostMeters
 from blazar.clouds.ports.people import Mail, People
+from blazar.clouds.ports.power import Power
 from blazar.clouds.ports.webhooks import Webhooks
 from blazar.enforcement import Enforcement
+from blazar.manager.billing.budgets import BudgetService
+from blazar.manager.billing.closing import Closings
+from blazar.manager.billing.price_lists import PriceListService
+from blazar.manager.billing.recomputing import Recomputation
+from blazar.manager.billing.statements import ChargeService, StatementService
 from blazar.manager.booking.booking import Booker
 from blazar.manager.changing.creation import Creation
 from blazar.manager.changing.deletion import Deletion
@@ -20,7 +28,7 @@ from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
 from blazar.manager.common.presence import Presence
 from blazar.manager.common.request_keys import KeyExpiry
-from blazar.manager.common.runtime import NO_MAIL_SERVER, NO_METRICS, NO_WEBHOOKS, NOBODY, Runtime
+from blazar.manager.common.runtime import NO_MAIL_SERVER, NO_METERS, NO_METRICS, NO_WEBHOOKS, NOBODY, Runtime
 from blazar.manager.common.settings import Settings
 from blazar.manager.events.cloud_changes import CloudChanges
 from blazar.manager.events.engine import Engine
@@ -40,6 +48,9 @@ from blazar.manager.maintenance.work import MaintenanceWork
 from blazar.manager.observe.readings import ManagerReadings
 from blazar.manager.observe.sampling import Sampling
 from blazar.manager.outbox.outbox import Outbox
+from blazar.manager.power.energy import EnergyWork
+from blazar.manager.power.service import PowerService
+from blazar.manager.power.switching import make_power_work
 from blazar.manager.repair.drift import Drift
 from blazar.manager.repair.ends import Ends
 from blazar.manager.repair.events import EventRepairs
@@ -66,6 +77,7 @@ from blazar.manager.surgery.transfers import TransferService
 from blazar.manager.waiting.waiting_list import WaitingList
 from blazar.model.base.clock import Clock
 from blazar.model.base.errors import StoreUnavailable
+from blazar.model.base.log_lines import Trouble
 from blazar.model.base.service_info import ServiceFacts
 from blazar.model.leases.lease import Lease
 from blazar.model.managers.presence import KnownManager, ManagerState, Pong
@@ -120,7 +132,8 @@ class FactService:
 class Plugins:
     """What is configured of a manager besides settings: kinds and types of resources, notifications, enforcement.
 
-    With several ``regions`` the types and kinds are those of all (``resources.regional``).
+    With several ``regions`` the types and kinds are those of all (``resources.regional``). ``log_troubles`` are those
+    of what writes the log of the process.
     """
 
     types: tuple[ResourceType, ...]
@@ -132,6 +145,10 @@ class Plugins:
     webhooks: Webhooks = NO_WEBHOOKS
     mail: Mail = NO_MAIL_SERVER
     people: People = NOBODY
+    carbon: CarbonSource = NO_CARBON
+    meters: HostMeters = NO_METERS
+    powers: Mapping[str, Power] = field(default_factory=dict)
+    log_troubles: tuple[Trouble, ...] = ()
 
 
 def _make_runtime(
@@ -150,6 +167,9 @@ def _make_runtime(
         webhooks=plugins.webhooks,
         mail=plugins.mail,
         people=plugins.people,
+        carbon=plugins.carbon,
+        meters=plugins.meters,
+        powers=plugins.powers,
     )
 
 
@@ -186,22 +206,37 @@ class ManagerService:
         self.series_work = SeriesWork(runtime, booker, deletion, waiting_list)
         self.series = SeriesService(runtime, self.series_work, SeriesChanger(runtime, booker, self.series_work))
         self.calendar, self.reports = CalendarService(runtime, kinds), ReportService(runtime, kinds)
-        self.feeds, self.usage_days = FeedService(runtime, kinds), UsageDays(runtime)
+        self.feeds, self.key_expiry, self.closing = FeedService(runtime, kinds), KeyExpiry(runtime), Closings(runtime)
         self.subscriptions, self.delivery = SubscriptionService(runtime), Delivery(runtime)
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)
-        self.key_expiry, self.capacity_records = KeyExpiry(runtime), CapacityRecords(runtime)
+        self.usage_days, self.capacity_records = UsageDays(runtime), CapacityRecords(runtime)
         self.readings, self.sampling = ManagerReadings(store, self.claims, self.engine, self.outbox), Sampling(runtime)
         requested = (self.delivery, waiting_list, self.prolongation, self.series_work, self.key_expiry)
-        told = (self.sampling, self.capacity_records, self.usage_days)
-        kept = (self.monitor, self.enabler, self.maintenance_work, self.drift, *told)
+        told = (self.sampling, self.capacity_records, self.usage_days, self.closing, self.recomputation)
+        kept = (
+            self.monitor,
+            self.enabler,
+            self.maintenance_work,
+            self.drift,
+            *self.power_work,
+            self.energy_work,
+            *told,
+        )
         self.journal, self.journal_numbering = JournalService(runtime), JournalNumbering(runtime)
         self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal_numbering, refused)
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)
-        self.presence = Presence(runtime, (*self.carriers, *self.parts))
-        self._add_repair(runtime, worker)
+        self._add_repair(runtime, worker, plugins.log_troubles)
 
-    def _add_repair(self, runtime: Runtime, worker: Worker) -> None:
+    def _add_money(self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind]) -> None:
+        """Add what answers questions about money, and about what projects may have."""
+        self.price_lists = PriceListService(runtime, kinds)
+        self.budgets, self.statements = BudgetService(runtime), StatementService(runtime)
+        self.charges, self.recomputation = ChargeService(runtime), Recomputation(runtime)
+
+    def _add_repair(self, runtime: Runtime, worker: Worker, log_troubles: tuple[Trouble, ...]) -> None:
         """Add what operators see of the service and of trouble, and do about it."""
+        threads, polls = (*self.carriers, *self.parts), self.monitor.polls
+        self.presence = Presence(runtime, threads, log_troubles, polls.list_conditions)
         self.service = FactService(runtime, self.presence)
         events = EventRepairs(runtime, worker, self.resources)
         ends, deliveries = Ends(runtime, self.leases), DeliveryRepairs(runtime)
@@ -211,7 +246,7 @@ class ManagerService:
     def _add_resources(
         self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind], booker: Booker, changes: CloudChanges
     ) -> None:
-        """Add what cares for resources: registration, health, and maintenance."""
+        """Add what cares for resources: registration, health, maintenance, and prices."""
         self._healing = Healing(runtime, booker, changes)
         self.missing_resources = MissingResources(runtime, booker)
         states = ResourceStates(runtime.store, runtime.clock, runtime.settings)
@@ -223,6 +258,9 @@ class ManagerService:
         self.drift = Drift(runtime, replacement)
         migrator = LeaseMigrator(runtime, replacement)
         self.maintenance_work = MaintenanceWork(runtime, kinds, rebooker, migrator)
+        self._add_money(runtime, kinds)
+        self.power_work = make_power_work(runtime, kinds)
+        self.power, self.energy_work = PowerService(runtime, kinds), EnergyWork(runtime)
         self.maintenances = MaintenanceService(runtime, wake=self.maintenance_work.wake)
 
     def _extendable_until(self, lease: Lease) -> datetime | None:

@@ -143,6 +143,7 @@ class Access:
         self.network = self._service("Neutron", lambda: connection.network)
         self.volume = self._service("Cinder", lambda: connection.block_storage)
         self.orchestration = self._service("Heat", lambda: connection.orchestration)
+        self.baremetal = self._service("Ironic", lambda: connection.baremetal)
         self._auth_url = getattr(credentials.auth, "auth_url", None)
         self._projects: OrderedDict[str, InProject] = OrderedDict()
         self._lock = threading.Lock()

@@ -18,6 +18,7 @@ from blazar.clouds.openstack.stacks import OpenStackStacks
 from blazar.clouds.openstack.volumes import OpenStackVolumes
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.hooks import Hooks, NoHooks
+from blazar.clouds.ports.power import NoPower, Power
 
 __all__ = ["Access", "Credentials", "OpenStackCompute", "open_cloud"]
 
@@ -31,8 +32,13 @@ class OpenStackCompute(OpenStackAggregates, OpenStackServers, OpenStackFlavors):
         OpenStackFlavors.__init__(self, access)
 
 
-def open_cloud(access: Access, *, az_aware: bool = True, hooks: Hooks | None = None) -> Cloud:
-    """Return a ``Cloud`` of OpenStack adapters, without calling any service; by default no ``hooks`` are called."""
+def open_cloud(
+    access: Access, *, az_aware: bool = True, hooks: Hooks | None = None, power: Power | None = None
+) -> Cloud:
+    """Return a ``Cloud`` of OpenStack adapters, without calling any service.
+
+    By default no ``hooks`` are called, and the ``power`` of no host is switched.
+    """
     placement = OpenStackPlacement(access)
     return Cloud(
         compute=OpenStackCompute(access, az_aware=az_aware),
@@ -46,4 +52,5 @@ def open_cloud(access: Access, *, az_aware: bool = True, hooks: Hooks | None = N
         booting=OpenStackBooting(access),
         hooks=hooks or NoHooks(),
         quotas=OpenStackQuotas(access),
+        power=power or NoPower(),
     )

@@ -41,7 +41,12 @@ class OpenStackNetwork:
         return tuple(_network(network, subnets) for network in found.values())
 
     def floating_ips(
-        self, *, network_id: str | None = None, addresses: Collection[str] | None = None, tag: str | None = None
+        self,
+        *,
+        network_id: str | None = None,
+        addresses: Collection[str] | None = None,
+        tag: str | None = None,
+        description: str | None = None,
     ) -> tuple[FloatingIp, ...]:
         """Return floating IPs of all projects."""
         params: dict[str, Any] = {}
@@ -49,6 +54,8 @@ class OpenStackNetwork:
             params["floating_network_id"] = network_id
         if tag is not None:
             params["tags"] = tag
+        if description is not None:
+            params["description"] = description
         found = (
             item
             for part in _split_for_urls(addresses)

@@ -183,6 +183,7 @@ def credentials(conf: cfg.ConfigOpts, *, region: str = "") -> Credentials:
             "image": conf.glance.endpoint_type,
             "network": conf.neutron.endpoint_type,
             "block_storage": conf.cinder.endpoint_type,
+            "baremetal": conf.endpoint_type,
             "identity": conf.endpoint_type,
         },
         compute_service=conf.nova.compute_service,

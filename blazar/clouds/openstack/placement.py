@@ -20,6 +20,9 @@ from blazar.model.resources.resource import ResourceInventory
 MICROVERSION = "1.30"
 PREFIX = "blazar_"
 
+PASSING_TRAITS = frozenset({"COMPUTE_STATUS_DISABLED"})
+"""What Nova says of a host by a trait that is no property of it: a host that is closed for a night stays what it is."""
+
 MAX_ATTEMPTS = 10
 """Attempts of a write whose provider was changed by others since it was read."""
 
@@ -108,7 +111,7 @@ class OpenStackPlacement:
             if is_root:
                 traits = self._placement.get(f"{path}/traits", microversion=MICROVERSION)["traits"]
             # The generation is that of the list, the older one: a change in between is read by the next call.
-            known = self._read[uuid] = (generation, body["inventories"], frozenset(traits))
+            known = self._read[uuid] = (generation, body["inventories"], frozenset(traits) - PASSING_TRAITS)
         return known[1], known[2]
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:

@@ -265,6 +265,8 @@ class CloudService:
                 raise_exc=False,
                 # The library repeats no change, because each attempt needs a check of its own.
                 connect_retries=0 if asked.changes else None,
+                # We do that; of Ironic it would repeat 409, too, past the end of a claim.
+                status_code_retries=0,
                 allow_reauth=not asked.changes,
             )
         except (ksa.ClientException, sdk.SDKException, requests.RequestException) as error:

@@ -11,14 +11,23 @@ from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, VersionMissing
-from blazar.clouds.ports.volumes import Attachment, CopyState, Volume, VolumeCopy, VolumePool, VolumeQuota, VolumeType
+from blazar.clouds.ports.volumes import (
+    Attachment,
+    CopyState,
+    Volume,
+    VolumeCopy,
+    VolumePool,
+    VolumeQuota,
+    VolumeService,
+    VolumeType,
+)
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 from blazar.model.base.reasons import ReasonCode
 
 VOLUMES = "3.70"
 """Shows the id of a volume's type, lists messages, and grows volumes in use; of Cinder 20 (Yoga)."""
 
-_BACKUPS = "cinder-backup"
+_BACKUPS, _VOLUMES = "cinder-backup", "cinder-volume"
 
 _UNFINISHED = frozenset({"queued", "saving", "uploading", "importing"})
 _COMPLETE = frozenset({"active", "deactivated"})
@@ -39,6 +48,30 @@ class OpenStackVolumeTypes:
         """Return all pools."""
         answer = self._get("/scheduler-stats/get_pools", params={"detail": "True"})
         return tuple(_pool(item) for item in answer["pools"])
+
+    def volume_services(self) -> tuple[VolumeService, ...]:
+        """Return the cinder-volumes of all backends."""
+        found = self._get("/os-services", params={"binary": _VOLUMES})["services"]
+        return tuple(_service(item) for item in found)
+
+    def disable_volume_service(self, name: str, reason: str) -> None:
+        """Disable a cinder-volume for a reason."""
+        self._set_service("disable-log-reason", {"host": name, "disabled_reason": reason})
+
+    def enable_volume_service(self, name: str) -> None:
+        """Enable a cinder-volume. CloudRefused if it stays disabled."""
+        self._set_service("enable", {"host": name})
+        # Cinder 29.0.0 answers that it is enabled, and writes nothing.
+        if any(one.name == name and one.mark is not None for one in self.volume_services()):
+            raise CloudRefused(
+                f"Cinder answers that cinder-volume {name} is enabled, and it is still disabled, as in Cinder 29.0.0: "
+                "enable it in the database of Cinder, and let no pool of volumes sleep there"
+            )
+
+    def has_volumes(self, name: str) -> bool:
+        """Return whether a volume is on a backend: Cinder lists those of a host, or of host@backend, to operators."""
+        found = self._get("/volumes", params={"all_tenants": "1", "host": name, "limit": 1})
+        return bool(found["volumes"])
 
     def volume_types(self) -> tuple[VolumeType, ...]:
         """Return all types."""
@@ -91,6 +124,10 @@ class OpenStackVolumeTypes:
         except CloudRefused as error:
             public = "The project has more volumes than that"
             raise Conflict(error.message, public=public).because(error.cause) from error
+
+    def _set_service(self, what: str, body: Json) -> None:
+        path = f"/os-services/{what}"
+        self._cinder.call("PUT", path, body={"binary": _VOLUMES, **body}, microversion=VOLUMES)
 
     def _get(self, path: str, *, params: Mapping[str, Any] | None = None) -> Json:
         return self._cinder.get(path, params=params, microversion=VOLUMES)
@@ -286,6 +323,11 @@ def _quota(found: Json, type_name: str, read: Callable[[Any], int]) -> VolumeQuo
 
 def _type(item: Json) -> VolumeType:
     return VolumeType(item["id"], item["name"], bool(item["is_public"]), dict(item.get("extra_specs") or {}))
+
+
+def _service(item: Json) -> VolumeService:
+    mark = None if item["status"] == "enabled" else item.get("disabled_reason") or ""
+    return VolumeService(item["host"], item["state"] == "up", mark)
 
 
 def _state_of_image(status: str) -> CopyState:

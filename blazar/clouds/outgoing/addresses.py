@@ -157,7 +157,7 @@ def _split_url(url: str, field: str) -> SplitResult:
         elif not _is_host_name(parts.hostname):
             problem = "the name of its host has an empty part, one of more than 63 characters, or more than 253"
         elif "@" in parts.netloc:
-            problem = "leave out the user name and password; calls are signed instead"
+            problem = "leave out the user name and password; a URL is stored, and shown"
         elif parts.fragment:
             problem = "leave out the part after #, which is never sent"
     except ValueError:

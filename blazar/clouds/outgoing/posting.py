@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POSTs to receivers that are trusted as little as possible.
+"""Calls to receivers that are trusted as little as possible.
 
 A connection leads to an address that was checked right before it was made, and carries one call, or several one after
 the other. Each call has one deadline for everything: however slowly bytes arrive, the connection is cut then.
@@ -16,11 +16,13 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import SplitResult
 
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
@@ -41,6 +43,10 @@ CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 """What a call fails with by a connection that the other side has closed since the last one."""
 
 
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
 class NotAllowed(Exception):
     """The operator does not allow calls to an address."""
 
@@ -52,19 +58,51 @@ class Reply:
     status: int
     retry_after: str | None = None
     body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """By names in small letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """What is sent; ``most`` is the limit of what is read of its answer, in bytes."""
+
+    method: str
+    parts: SplitResult
+    headers: Mapping[str, str]
+    body: bytes = b""
+    most: int = MOST_BYTES
+
+    @property
+    def target(self) -> Target:
+        """Where its connection leads."""
+        parts = self.parts
+        return Target(parts.scheme, str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80))
+
+    @property
+    def path(self) -> str:
+        """What it asks for."""
+        return (self.parts.path or "/") + (f"?{self.parts.query}" if self.parts.query else "")
 
 
 class Poster:
-    """Makes calls to where they are allowed; ``cafile`` has the certificates to trust."""
+    """Makes calls to where they are allowed; ``cafile`` has the certificates to trust. Unless ``verify``: any."""
 
-    def __init__(self, allowed: Allowed, cafile: str | None = None) -> None:
+    def __init__(self, allowed: Allowed, cafile: str | None = None, *, verify: bool = True) -> None:
         self._allowed = allowed
         self._cafile = cafile
+        self._verify = verify
 
     def post(self, parts: SplitResult, headers: Mapping[str, str], body: bytes, seconds: float) -> Reply:
         """Return an answer whose headers came in time, by a connection for this call alone; NotAllowed, FAILURES."""
+        return self.send(HttpRequest("POST", parts, headers, body), seconds)
+
+    def send(self, request: HttpRequest, seconds: float) -> Reply:
+        """Return an answer whose headers came in time, by a connection for this call alone; NotAllowed, FAILURES.
+
+        It is sent once at most.
+        """
         with closing(self.open_line()) as line:
-            return line.post(parts, {"Connection": "close", **headers}, body, seconds)
+            return line.send(replace(request, headers={"Connection": "close", **request.headers}), seconds)
 
     def open_line(self) -> Line:
         """Return what makes calls one after the other, if it can by one connection; to be closed."""
@@ -86,7 +124,8 @@ class Poster:
             return Connected(target, raw, handle)
         try:
             with shut_down_at(handle, deadline):
-                wire = _trust(self._cafile or DEFAULT_CA_BUNDLE_PATH).wrap_socket(raw, server_hostname=target.host)
+                trust = _trust(self._cafile or DEFAULT_CA_BUNDLE_PATH) if self._verify else _trust_all()
+                wire = trust.wrap_socket(raw, server_hostname=target.host)
         except BaseException:
             raw.close()
             handle.close()
@@ -140,16 +179,20 @@ class Line:
 
     def post(self, parts: SplitResult, headers: Mapping[str, str], body: bytes, seconds: float) -> Reply:
         """Return an answer whose headers came in time; NotAllowed, FAILURES."""
+        return self.send(HttpRequest("POST", parts, headers, body), seconds)
+
+    def send(self, request: HttpRequest, seconds: float) -> Reply:
+        """Return an answer whose headers came in time; NotAllowed, FAILURES."""
         deadline = time.monotonic() + seconds
-        target = Target(parts.scheme, str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80))
+        target = request.target
         if self._kept is not None and (self._kept.target != target or not self._kept.is_quiet()):
             self.close()
         if self._kept is not None:
             # The host may have closed it meanwhile. If it has read the message, that comes twice, with one id.
             with suppress(*CLOSED):
-                return self._exchange(self._kept, parts, headers, body, deadline)
+                return self._exchange(self._kept, request, deadline)
         self._kept = self._connect(target, deadline)
-        return self._exchange(self._kept, parts, headers, body, deadline)
+        return self._exchange(self._kept, request, deadline)
 
     def close(self) -> None:
         """Close the connection, if there is one."""
@@ -157,9 +200,7 @@ class Line:
         if kept is not None:
             kept.close()
 
-    def _exchange(
-        self, kept: Connected, parts: SplitResult, headers: Mapping[str, str], body: bytes, deadline: float
-    ) -> Reply:
+    def _exchange(self, kept: Connected, request: HttpRequest, deadline: float) -> Reply:
         """Send a message by a connection, and read the answer; close it unless it can be used once more."""
         whole = False
         try:
@@ -169,8 +210,8 @@ class Line:
                 # Nobody but us connects: the address must have been checked.
                 connection.auto_open = 0
                 connection.sock = kept.wire
-                path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-                connection.request("POST", path, body, {"Host": parts.netloc, **COMMON, **headers})
+                headers = {"Host": request.parts.netloc, **COMMON, **request.headers}
+                connection.request(request.method, request.path, request.body or None, headers)
                 response = connection.getresponse()
                 if cut.late:
                     # The end of a connection looks like the end of the headers.
@@ -178,11 +219,12 @@ class Line:
                 text: bytes | None = None
                 # The status says what was done, even if the rest is missing.
                 with suppress(OSError, http.client.HTTPException, ValueError):
-                    text = response.read(MOST_BYTES + 1)
-                    if len(text) > MOST_BYTES or response.length:
+                    text = response.read(request.most + 1)
+                    if len(text) > request.most or response.length:
                         text = None
                 whole = text is not None and response.isclosed() and not response.will_close and not cut.late
-                return Reply(response.status, response.getheader("Retry-After"), text)
+                got = {name.lower(): value for name, value in response.getheaders()}
+                return Reply(response.status, response.getheader("Retry-After"), text, got)
         finally:
             if not whole:
                 self.close()
@@ -191,6 +233,14 @@ class Line:
 def _trust(cafile: str) -> ssl.SSLContext:
     """Return what trusts the certificates of a file as it is now."""
     return _read_trusted(cafile, Path(cafile).stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=1)
+def _trust_all() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 @lru_cache(maxsize=4)
@@ -241,6 +291,19 @@ def connect_first(found: Sequence[tuple[Any, ...]], deadline: float) -> socket.s
             continue
         return wire
     raise failure
+
+
+def ask_each(items: Mapping[str, Item], ask: Callable[[Item], Answer], *, callers: int) -> Mapping[str, Answer]:
+    """Return an answer for each item, by its key; at most ``callers`` are asked at a time.
+
+    An error of ``ask`` is raised when the calls that have begun are over.
+    """
+    if len(items) < 2:
+        return {key: ask(item) for key, item in items.items()}
+    with ThreadPoolExecutor(min(callers, len(items)), thread_name_prefix="ask-each") as pool:
+        # Each thread has the deadline and the request id of this one.
+        asked = {key: pool.submit(copy_context().run, ask, item) for key, item in items.items()}
+        return {key: answer.result() for key, answer in asked.items()}
 
 
 def describe_error(error: Exception) -> str:

@@ -25,6 +25,7 @@ from blazar.clouds.ports import (
     hooks,
     network,
     placement,
+    power,
     projects,
     segments,
     stacks,
@@ -36,6 +37,7 @@ from blazar.clouds.ports.evacuation import Evacuation
 from blazar.clouds.ports.hooks import Hooks, NoHooks
 from blazar.clouds.ports.network import Network
 from blazar.clouds.ports.placement import Placement
+from blazar.clouds.ports.power import NoPower, Power
 from blazar.clouds.ports.projects import NoQuotas, Projects, Quotas
 from blazar.clouds.ports.segments import Segments
 from blazar.clouds.ports.stacks import Stacks
@@ -43,7 +45,7 @@ from blazar.clouds.ports.volumes import Volumes
 from blazar.model.base import plugins
 from blazar.model.base.errors import InvalidInput
 
-_PORTS = (booting, compute, evacuation, placement, network, segments, projects, volumes, stacks, hooks)
+_PORTS = (booting, compute, evacuation, placement, network, segments, projects, volumes, stacks, hooks, power)
 
 CHANGES = frozenset().union(*(port.CHANGES for port in _PORTS))
 """The calls of all ports that change the cloud."""
@@ -89,4 +91,5 @@ class Cloud:
     booting: Booting
     hooks: Hooks = field(default_factory=NoHooks)
     quotas: Quotas = field(default_factory=NoQuotas)
+    power: Power = field(default_factory=NoPower)
     others: OtherPorts = field(default_factory=OtherPorts)

@@ -19,6 +19,12 @@ class HookAction(StrEnum):
     END = "reservation.end"
     BEFORE_END = "reservation.before_end"
     HEALTH = "reservation.health"
+    POWER_OFF = "host.power_off"
+    POWER_ON = "host.power_on"
+    POWER_STATE = "host.power_state"
+    POOL_OFF = "volume.power_off"
+    POOL_ON = "volume.power_on"
+    POOL_STATE = "volume.power_state"
 
 
 class HookResult(StrEnum):

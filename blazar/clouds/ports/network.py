@@ -63,9 +63,14 @@ class Network(Protocol):
         """Return the external networks, each with its subnets; few calls, however many networks there are."""
 
     def floating_ips(
-        self, *, network_id: str | None = None, addresses: Collection[str] | None = None, tag: str | None = None
+        self,
+        *,
+        network_id: str | None = None,
+        addresses: Collection[str] | None = None,
+        tag: str | None = None,
+        description: str | None = None,
     ) -> tuple[FloatingIp, ...]:
-        """Return the floating IPs of all projects; narrowed to a network, to addresses, to those that have a tag."""
+        """Return the floating IPs of all projects; narrowed to a network, addresses, a tag, or a whole description."""
 
     def used_addresses(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:
         """Return what uses addresses of a network (None: all) other than floating IPs: a description by address."""

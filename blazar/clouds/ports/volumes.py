@@ -128,8 +128,27 @@ class VolumeCopy:
     failure: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class VolumeService:
+    """The cinder-volume of a backend, by its name ``host@backend``; it may serve several pools.
+
+    ``up`` tells whether it runs, and ``mark`` for which reason it was disabled, None if it is enabled.
+    """
+
+    name: str
+    up: bool
+    mark: str | None = None
+
+
+def service_of(pool: str) -> str:
+    """Return the service of a pool, by the name of that: ``host@backend#pool``."""
+    return pool.partition("#")[0]
+
+
 CHANGES = frozenset(
     {
+        "enable_volume_service",
+        "disable_volume_service",
         "grant_volume_type",
         "revoke_volume_type",
         "set_volume_quota",
@@ -152,6 +171,18 @@ class Volumes(Protocol):
 
     def volume_pools(self) -> tuple[VolumePool, ...]:
         """Return all pools."""
+
+    def volume_services(self) -> tuple[VolumeService, ...]:
+        """Return the cinder-volumes of all backends, whether they run or not."""
+
+    def disable_volume_service(self, name: str, reason: str) -> None:
+        """Let a backend get no new volumes, for a reason that operators see. NotFound."""
+
+    def enable_volume_service(self, name: str) -> None:
+        """Let a backend get new volumes. NotFound."""
+
+    def has_volumes(self, name: str) -> bool:
+        """Return whether a volume is on a backend, in whichever of its pools and in whichever state; one call."""
 
     def volume_types(self) -> tuple[VolumeType, ...]:
         """Return all types, private ones too."""

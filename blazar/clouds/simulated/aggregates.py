@@ -25,8 +25,8 @@ class SimulatedAggregates(SimulatedService):
     def hypervisors(self) -> tuple[Hypervisor, ...]:
         """Return all hypervisors."""
         with self._calls.reading("hypervisors") as state:
-            zones = _zones(state)
-            return tuple(_hypervisor(host, zones) for host in state.hosts.values())
+            zones, now = _zones(state), self._clock.now()
+            return tuple(_hypervisor(host, zones, up=state.is_up(host, now)) for host in state.hosts.values())
 
     def hypervisor(self, *, id: str | None = None, hostname: str | None = None) -> Hypervisor:
         """Return the hypervisor with exactly this id or hostname."""
@@ -36,7 +36,7 @@ class SimulatedAggregates(SimulatedService):
                 found = next((host for host in state.hosts.values() if host.name == hostname), None)
             if found is None:
                 raise NotFound(f"the cloud has no hypervisor {id if id is not None else hostname!r}")
-            return _hypervisor(found, _zones(state))
+            return _hypervisor(found, _zones(state), up=state.is_up(found, self._clock.now()))
 
     def disable_service(self, service_name: str, reason: str) -> None:
         """Disable the nova-compute of a host with a reason."""
@@ -140,7 +140,7 @@ def _of_service(state: State, service_name: str) -> list[HostState]:
     return found
 
 
-def _hypervisor(host: HostState, zones: Mapping[str, str]) -> Hypervisor:
+def _hypervisor(host: HostState, zones: Mapping[str, str], *, up: bool) -> Hypervisor:
     return Hypervisor(
         id=host.id,
         hypervisor_hostname=host.name,
@@ -151,8 +151,9 @@ def _hypervisor(host: HostState, zones: Mapping[str, str]) -> Hypervisor:
         memory_mb=host.memory_mb,
         local_gb=host.local_gb,
         cpu_info=host.cpu_info,
-        availability_zone=zones.get(host.service_name, DEFAULT_ZONE),
-        up=host.up,
+        # Nova lists no host in a zone that is disabled.
+        availability_zone=zones.get(host.service_name, DEFAULT_ZONE) if host.enabled else "",
+        up=up,
         enabled=host.enabled,
         disabled_reason=host.disabled_reason,
     )

@@ -64,9 +64,8 @@ class SimulatedBooting(SimulatedService):
         prefix = f"resources:{CLASS_PREFIX}"
         classes = [key.removeprefix("resources:") for key in flavor.extra_specs if key.startswith(prefix)]
         totals = state.inventories.get(host.name, {})
-        return (
-            host.up and host.enabled and all(totals.get(n, 0) > count_used(state, host.name, n, now) for n in classes)
-        )
+        free = all(totals.get(n, 0) > count_used(state, host.name, n, now) for n in classes)
+        return state.is_up(host, now) and host.enabled and free
 
     def booted_server(self, server_id: str) -> BootedServer | None:
         """Return a server."""

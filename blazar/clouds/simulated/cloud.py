@@ -12,9 +12,11 @@ from blazar.clouds.simulated.booting import SimulatedBooting
 from blazar.clouds.simulated.evacuation import SimulatedEvacuation
 from blazar.clouds.simulated.flavors import SimulatedFlavors
 from blazar.clouds.simulated.hooks import SimulatedHooks
+from blazar.clouds.simulated.machines import PowerChances
 from blazar.clouds.simulated.network import SimulatedNetwork
 from blazar.clouds.simulated.operators import Operators
 from blazar.clouds.simulated.placement import SimulatedPlacement
+from blazar.clouds.simulated.power import SimulatedPower
 from blazar.clouds.simulated.projects import SimulatedProjects, SimulatedQuotas
 from blazar.clouds.simulated.segments import SimulatedSegments
 from blazar.clouds.simulated.servers import SimulatedServers
@@ -34,7 +36,7 @@ class SimulatedCloud:
     """A cloud of simulated services, one for each port.
 
     ``operators`` do what they do in a cloud without Blazar, and without its faults. What takes time takes as long as
-    ``durations`` says, by the clock.
+    ``durations`` says, by the clock. ``chances`` are those that the power of a host is not switched as it should be.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class SimulatedCloud:
     ) -> None:
         self.faults = faults or Faults()
         self.durations = durations or Durations()
+        self.chances = PowerChances()
         calls = Calls(storage, self.faults)
         self.compute = SimulatedCompute(calls, clock, self.durations)
         self.placement = SimulatedPlacement(calls, clock, self.durations)
@@ -59,6 +62,7 @@ class SimulatedCloud:
         self.booting = SimulatedBooting(calls, clock, self.durations)
         self.hooks = SimulatedHooks(calls, clock, self.durations)
         self.quotas = SimulatedQuotas(calls, clock, self.durations)
+        self.power = SimulatedPower(calls, clock, self.durations, self.chances)
         self.operators = Operators(storage, clock)
         self._storage = storage
         self._others = OtherPorts("simulated")
@@ -78,6 +82,7 @@ class SimulatedCloud:
             booting=self.booting,
             hooks=self.hooks,
             quotas=self.quotas,
+            power=self.power,
             others=self._others,
         )
 

@@ -254,7 +254,7 @@ def _admits(state: State, host: HostState, server: ServerState, now: datetime) -
     group = _group_of(state, server)
     if group is not None and not _fits_group(state, group, host.service_name, server, now):
         return False
-    return host.up and host.enabled and _room(state, host, now).has_room_for(_size(server))
+    return state.is_up(host, now) and host.enabled and _room(state, host, now).has_room_for(_size(server))
 
 
 def _fits_group(state: State, group: OccupantGroup, target: str, server: ServerState, now: datetime) -> bool:

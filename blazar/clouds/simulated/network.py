@@ -28,7 +28,12 @@ class SimulatedNetwork(SimulatedService):
             return tuple(_network(found) for found in state.networks.values() if found.external)
 
     def floating_ips(
-        self, *, network_id: str | None = None, addresses: Collection[str] | None = None, tag: str | None = None
+        self,
+        *,
+        network_id: str | None = None,
+        addresses: Collection[str] | None = None,
+        tag: str | None = None,
+        description: str | None = None,
     ) -> tuple[FloatingIp, ...]:
         """Return floating IPs."""
         with self._calls.reading("floating_ips") as state:
@@ -38,6 +43,7 @@ class SimulatedNetwork(SimulatedService):
                 if network_id in (None, found.network_id)
                 and (addresses is None or found.address in addresses)
                 and (tag is None or tag in found.tags)
+                and description in (None, found.description)
             )
 
     def used_addresses(self, network_id: str, addresses: Collection[str] | None = None) -> Mapping[str, str]:

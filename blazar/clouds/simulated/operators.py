@@ -9,7 +9,9 @@ from dataclasses import asdict
 
 from blazar.clouds.ports.compute import Flavor, Image, Server
 from blazar.clouds.simulated.evacuation import end_move
+from blazar.clouds.simulated.machines import MachineState, PowerFault
 from blazar.clouds.simulated.network import is_address_used
+from blazar.clouds.simulated.power import check_machine
 from blazar.clouds.simulated.server_state import MoveFault
 from blazar.clouds.simulated.servers import image_of, server_of
 from blazar.clouds.simulated.service import look_up
@@ -70,6 +72,22 @@ class Operators:
         with self._storage.open(to_change=True) as state:
             host.id = id or host.id
             state.hosts[host.id] = host
+
+    def spoil_power(self, name: str, fault: PowerFault | None) -> None:
+        """Let the power of a host or pool have a fault from now on (None: none any more)."""
+        with self._storage.open(to_change=True) as state:
+            now = self._clock.now().isoformat()
+            check_machine(state, name)
+            machine = state.machines.setdefault(name, MachineState(True, now, now))
+            machine.fault = "" if fault is None else fault.value
+
+    def press_power(self, name: str, *, on: bool) -> None:
+        """Switch a host or pool by hand, at once, whatever its controller says."""
+        with self._storage.open(to_change=True) as state:
+            now = self._clock.now().isoformat()
+            check_machine(state, name)
+            fault = state.machines[name].fault if name in state.machines else ""
+            state.machines[name] = MachineState(on, now, now if on else "", fault=fault)
 
     def spoil_move(self, server_id: str, fault: MoveFault | None) -> None:
         """Let the next move of a server have a fault (None: no more)."""

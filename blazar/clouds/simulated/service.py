@@ -92,7 +92,8 @@ class Durations:
 
     ``settling``: from the arrival of a server that moves cold until the move can be confirmed. ``hook``: until a
     thing with a hook is handed over, or back. ``volume``: until a volume is there. ``stack``: until a stack is made,
-    or deleted. ``boot``: until a server that the service boots is ACTIVE.
+    or deleted. ``boot``: until a server that the service boots is ACTIVE. ``shutdown`` and ``wake``: until a machine
+    that is switched off has no power, and until nova-compute is up on one that is switched on.
     """
 
     deletion: timedelta = timedelta(0)
@@ -103,6 +104,8 @@ class Durations:
     volume: timedelta = timedelta(0)
     stack: timedelta = timedelta(0)
     boot: timedelta = timedelta(0)
+    shutdown: timedelta = timedelta(0)
+    wake: timedelta = timedelta(0)
 
 
 class Calls:

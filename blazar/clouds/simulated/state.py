@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import json
 import pickle
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from blazar.clouds.ports.stacks import COMPLETE, DELETE, FAILED, IN_PROGRESS
+from blazar.clouds.simulated.machines import MachineState
 from blazar.clouds.simulated.server_state import MoveState, ServerState
 from blazar.clouds.simulated.volume_state import BlockStorage
 
@@ -286,6 +288,7 @@ class State:
     project, None without a limit.
     ``things`` are those with a hook, by id. The service user has no role in the ``closed_projects``.
     ``block`` is the state of Cinder. ``move_faults`` are what becomes of the next move of a server, by its id.
+    ``machines`` are those whose power somebody has switched, by the name of the host.
     """
 
     hosts: dict[str, HostState] = field(default_factory=dict)
@@ -312,6 +315,7 @@ class State:
     stacks: dict[str, StackState] = field(default_factory=dict)
     boot: BootState = field(default_factory=BootState)
     move_faults: dict[str, str] = field(default_factory=dict)
+    machines: dict[str, MachineState] = field(default_factory=dict)
 
     def copy(self) -> State:
         """Return a copy that shares nothing with this state."""
@@ -319,13 +323,14 @@ class State:
         copied: State = pickle.loads(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
         return copied
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what ``from_json`` takes."""
-        return asdict(self)
+    def to_text(self) -> str:
+        """Return the JSON of what ``from_json`` takes."""
+        # A tenth of the time of ``asdict`` and ``json.dump``, which a cloud of 500 hosts would have at each change.
+        return json.dumps(self, default=_fields_of)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> State:
-        """Return the state that ``to_json`` returned."""
+        """Return the state of which ``to_text`` returned this."""
         return cls(
             hosts={key: HostState(**value) for key, value in data["hosts"].items()},
             aggregates={int(key): AggregateState(**value) for key, value in data["aggregates"].items()},
@@ -352,7 +357,13 @@ class State:
             stacks={key: StackState.from_json(value) for key, value in data.get("stacks", {}).items()},
             boot=BootState.from_json(data.get("boot")),
             move_faults=dict(data.get("move_faults", {})),
+            machines={key: MachineState(**value) for key, value in data.get("machines", {}).items()},
         )
+
+    def is_up(self, host: HostState, now: datetime) -> bool:
+        """Return whether the nova-compute of a host is up, which it is not on a machine that is off or boots."""
+        machine = self.machines.get(host.name)
+        return host.up and (machine is None or machine.is_up(now))
 
     def occupants(self, service_name: str, now: datetime) -> list[ServerState]:
         """Return the servers that occupy a host."""
@@ -379,3 +390,7 @@ def _server(data: dict[str, Any]) -> ServerState:
 
 def _network(data: dict[str, Any]) -> NetworkState:
     return NetworkState(**{**data, "subnets": [SubnetState(**subnet) for subnet in data["subnets"]]})
+
+
+def _fields_of(part: Any) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in part.__slots__}

@@ -51,6 +51,7 @@ class FileStorage:
         self._path = path
         self._lock_path = path.with_name(path.name + ".lock")
         self._lock = threading.RLock()
+        self._text, self._state = "", initial
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked():
             if not path.exists():
@@ -60,10 +61,21 @@ class FileStorage:
     def open(self, *, to_change: bool) -> Iterator[State]:
         """Open the state that is in the file."""
         with self._locked():
-            state = State.from_json(json.loads(self._path.read_text(encoding="utf-8")))
+            state = self._read()
+            if not to_change:
+                yield state
+                return
+            # A change that fails half-way leaves what was read unlike the file.
+            self._text = ""
             yield state
-            if to_change:
-                self._write(state)
+            self._write(state)
+
+    def _read(self) -> State:
+        """Return the state of the file; what this process has read or written last is not made again."""
+        text = self._path.read_text(encoding="utf-8")
+        if text != self._text:
+            self._text, self._state = text, State.from_json(json.loads(text))
+        return self._state
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -72,12 +84,14 @@ class FileStorage:
             yield
 
     def _write(self, state: State) -> None:
+        text = state.to_text()
         new = self._path.with_name(self._path.name + ".new")
         with new.open("w", encoding="utf-8") as file:
-            json.dump(state.to_json(), file)
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, self._path)
+        self._text, self._state = text, state
 
 
 FREEPOOL = "freepool"

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from blazar.clouds.ports.volumes import service_of
+from blazar.clouds.simulated.machines import MachineState
 
 
 @dataclass(slots=True)
@@ -99,7 +103,7 @@ class BlockStorage:
     """All of Cinder. ``quotas`` has the limits of projects by what they limit, as ``gigabytes_fast``; -1 is none.
 
     ``backups``: there is a service that makes them; ``copies`` has them. So many of the next images and backups of
-    volumes as ``failing`` says fail.
+    volumes as ``failing`` says fail. ``closed`` are the services that are disabled, with the reason of each.
     """
 
     pools: list[PoolState] = field(default_factory=list)
@@ -109,6 +113,7 @@ class BlockStorage:
     backups: bool = False
     copies: dict[str, BackupState] = field(default_factory=dict)
     failing: int = 0
+    closed: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> BlockStorage:
@@ -121,7 +126,23 @@ class BlockStorage:
             backups=data.get("backups", False),
             copies={key: BackupState(**value) for key, value in data.get("copies", {}).items()},
             failing=data.get("failing", 0),
+            closed=dict(data.get("closed", {})),
         )
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """Return the cinder-volumes of all backends, by their names."""
+        return tuple(dict.fromkeys(service_of(pool.name) for pool in self.pools))
+
+    def is_served(self, service: str, machines: Mapping[str, MachineState], now: datetime) -> bool:
+        """Return whether a cinder-volume is up: the machines of all of its pools are."""
+        names = {pool.name for pool in self.pools if service_of(pool.name) == service}
+        return all(machines[name].is_up(now) for name in names & machines.keys())
+
+    def open_pools(self, machines: Mapping[str, MachineState], now: datetime) -> list[PoolState]:
+        """Return the pools that Cinder's scheduler knows: those whose service is up and enabled."""
+        known = {one for one in self.services if one not in self.closed and self.is_served(one, machines, now)}
+        return [pool for pool in self.pools if service_of(pool.name) in known]
 
     def remove_gone(self, now: datetime) -> None:
         """Remove the volumes whose deletion is complete."""

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from blazar.clouds.ports.volumes import Attachment, Volume, VolumePool, VolumeQuota, VolumeType
+from blazar.clouds.ports.volumes import (
+    Attachment,
+    Volume,
+    VolumePool,
+    VolumeQuota,
+    VolumeService,
+    VolumeType,
+    service_of,
+)
 from blazar.clouds.simulated.service import check_role, look_up
 from blazar.clouds.simulated.state import State
 from blazar.clouds.simulated.volume_copies import SimulatedVolumeCopies
@@ -31,7 +39,33 @@ class SimulatedVolumeTypes(SimulatedVolumeCopies):
         """Return all pools."""
         with self._calls.reading("volume_pools") as state:
             now = self._clock.now()
-            return tuple(pool_of(state.block, pool, now) for pool in state.block.pools)
+            return tuple(pool_of(state.block, pool, now) for pool in state.block.open_pools(state.machines, now))
+
+    def volume_services(self) -> tuple[VolumeService, ...]:
+        """Return the cinder-volumes of all backends."""
+        with self._calls.reading("volume_services") as state:
+            now = self._clock.now()
+            return tuple(
+                VolumeService(name, state.block.is_served(name, state.machines, now), state.block.closed.get(name))
+                for name in state.block.services
+            )
+
+    def disable_volume_service(self, name: str, reason: str) -> None:
+        """Disable a cinder-volume for a reason."""
+        with self._calls.changing("disable_volume_service") as state:
+            state.block.closed[_look_up_service(state, name)] = reason
+
+    def enable_volume_service(self, name: str) -> None:
+        """Enable a cinder-volume."""
+        with self._calls.changing("enable_volume_service") as state:
+            state.block.closed.pop(_look_up_service(state, name), None)
+
+    def has_volumes(self, name: str) -> bool:
+        """Return whether a volume is on a backend."""
+        with self._calls.reading("has_volumes") as state:
+            now = self._clock.now()
+            there = (volume for volume in state.block.volumes.values() if not volume.is_gone(now))
+            return any(volume.pool is not None and service_of(volume.pool) == name for volume in there)
 
     def volume_types(self) -> tuple[VolumeType, ...]:
         """Return all types."""
@@ -230,7 +264,11 @@ def add_volume(state: State, wanted: VolumeState, image_id: str | None, now: dat
     if image_id is not None:
         _check_image(state, wanted, image_id)
     _check_quota(state, wanted.project_id, type_.name, VolumeQuota(wanted.size_gb, 1), now)
-    there = (pool for pool in block.pools if _type_of(type_).leads_to(pool_of(block, pool, now)))
+    there = (
+        pool
+        for pool in state.block.open_pools(state.machines, now)
+        if _type_of(type_).leads_to(pool_of(block, pool, now))
+    )
     pool = next((pool for pool in there if _fits(block, pool, wanted.size_gb, type_, now)), None)
     made = replace(wanted, pool=pool.name if pool else None)
     block.volumes[made.id] = made
@@ -253,6 +291,12 @@ def begin_to_delete(state: State, volume_id: str, now: datetime, *, ends_at: dat
     if found.gone_at is None:
         found.gone_at = ends_at.isoformat()
     state.block.remove_gone(now)
+
+
+def _look_up_service(state: State, name: str) -> str:
+    if name not in state.block.services:
+        raise NotFound(f"there is no cinder-volume {name}")
+    return name
 
 
 def pool_of(block: BlockStorage, pool: PoolState, now: datetime) -> VolumePool:

@@ -14,10 +14,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from blazar.calendar.placement import Assignment, Matching, Strategy, place
+from blazar.calendar.placement import Assignment, Matching, Placement, Strategy, place
 from blazar.context import check_awaited, drop_deadline
+from blazar.manager.booking.asleep import read_asleep, refuse_sleepers
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
@@ -25,6 +27,7 @@ from blazar.manager.outbox.outbox import Outbox
 from blazar.model.base.errors import (
     ClaimedLease,
     Contention,
+    InvalidInput,
     NotEnoughResources,
     StaleCalendar,
     StaleLease,
@@ -34,11 +37,14 @@ from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases.lease import Lease
+from blazar.model.power.classes import POWERED
+from blazar.model.power.states import ALL_AWAKE, AsleepHosts
 from blazar.model.resources.resource import ResourceKind
 from blazar.model.use.resource_hours import OutboxMessage
 from blazar.observe import metrics
 from blazar.observe.spans import span
 from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.calendar.views import CalendarView
 from blazar.store.resources.catalog import ResourceCatalog
 
 F = TypeVar("F")
@@ -59,13 +65,14 @@ class Selectable:
     """Which resources a lease of a project may get: those that are open to it, and not ``excluded``.
 
     ``only`` are the resources to choose from; None: all. Hosts that can be emptied are left out, but for those that are
-    ``emptied`` for the lease: these are reservable for it.
+    ``emptied`` for the lease: these are reservable for it. ``awake``: hosts that sleep are left out, too.
     """
 
     project_id: str
     excluded: frozenset[int] = frozenset()
     only: frozenset[int] | None = None
     emptied: frozenset[int] = frozenset()
+    awake: bool = False
 
 
 def plan_allocations(
@@ -82,32 +89,52 @@ def plan_allocations(
     """Find resources for all placement requests of a lease together. NotEnoughResources says what is missing.
 
     Resources that the lease itself holds count as free. After a lost race the choice is random, so that competing
-    requests choose differently.
+    requests choose differently. Hosts that sleep when they are needed are taken last.
     """
     allocations: list[Allocation] = []
     generations: dict[int, int] = {}
-    strategy = runtime.settings.strategy
-    if attempt > 0 and strategy is not Strategy.RANDOM:
-        strategy = Strategy.SCATTER
-    for kind in _kinds(requests):
+    kinds = _kinds(requests)
+    asleep = read_asleep(runtime, window.start, now) if set(kinds) & set(POWERED) else ALL_AWAKE
+    for kind in kinds:
+        strategy = runtime.settings.strategy_of(kind)
+        if attempt > 0 and strategy is not Strategy.RANDOM:
+            strategy = Strategy.SCATTER
         mine = [request for request in requests if request.demand.kind == kind]
         demands = [request.demand for request in mine]
         without_amounts, besides = all(demand.whole for demand in demands), None if is_new else lease_id
         with runtime.store.calendar.view_window(
             kind, window, without_amounts=without_amounts, now=now, besides=besides
         ) as view:
+            choose = partial(place, demands, strategy=strategy, seed=runtime.settings.seed())
             with _tell_kind(kind):
-                placement = place(
-                    demands,
-                    view.snapshot,
-                    strategy=strategy,
-                    seed=runtime.settings.seed(),
-                    matching=match_visible(view.catalog, selectable),
+                placement = _choose_awake(
+                    choose, view, selectable, asleep if kind in POWERED else ALL_AWAKE, window, now
                 )
             generations.update(view.generations(placement.resource_ids))
         for request, assignments in zip(mine, placement.assignments, strict=True):
             allocations += [_allocation(lease_id, window, request, assignment) for assignment in assignments]
     return AllocationPlan(tuple(allocations), generations)
+
+
+def _choose_awake(
+    choose: Callable[..., Placement],
+    view: CalendarView,
+    selectable: Selectable,
+    asleep: AsleepHosts,
+    window: Window,
+    now: datetime,
+) -> Placement:
+    """Choose resources, hosts that sleep last, or none of these if they must be awake. NotEnoughResources."""
+    snapshot = replace(view.snapshot, asleep=asleep.find_asleep(window.start))
+    if not (selectable.awake and asleep.ids):
+        return choose(snapshot, matching=match_visible(view.catalog, selectable))
+    awake = replace(selectable, excluded=selectable.excluded | asleep.ids)
+    try:
+        return choose(snapshot, matching=match_visible(view.catalog, awake))
+    except (NotEnoughResources, InvalidInput) as error:
+        # If there is not enough at all, this says so: also that a host that is required is not there.
+        taken = choose(snapshot, matching=match_visible(view.catalog, selectable)).resource_ids
+        raise refuse_sleepers(taken & asleep.ids, asleep, now) from error
 
 
 @contextmanager

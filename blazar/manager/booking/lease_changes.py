@@ -13,6 +13,7 @@ from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import LeaseChange
 from blazar.model.leases.states import ReservationStatus
+from blazar.resources.contract.actions import differ_beside_action
 from blazar.resources.contract.values import Given, Task
 
 
@@ -84,6 +85,17 @@ class RequestedChange:
     usage: Mapping[str, Mapping[int, int]]
     quotas: LeaseNeeds | None = None
     avoided: frozenset[int] = frozenset()
+
+
+def find_changed_in_content(before: Lease, after: Lease) -> list[str]:
+    """Return the reservations in use that ask for something else than before."""
+    return [
+        old.id
+        for old in before.reservations
+        if old.status is ReservationStatus.ACTIVE
+        and (new := after.reservation(old.id)) is not None
+        and differ_beside_action(old.parameters, new.parameters)
+    ]
 
 
 def find_changed_in_use(

@@ -15,6 +15,7 @@ from blazar.manager.booking.lease_changes import (
     DecidedChange,
     RequestedChange,
     Unchanged,
+    find_changed_in_content,
     find_changed_in_use,
 )
 from blazar.manager.booking.quotas import QuotasNeeded, find_growth
@@ -68,7 +69,7 @@ class ChangeDecisions:
         if change.exact and draft.changes_nothing(lease):
             return Unchanged(lease, lease)
         places = {c.id: f"/reservations/{number}" for number, c in enumerate(change.reservations)}
-        if in_use := _find_changed_in_content(lease, draft.after):
+        if in_use := find_changed_in_content(lease, draft.after):
             check_not_moving(self._runtime, lease, allocations, in_use, places)
         needed = find_growth(self._runtime, lease, draft.after, places, now) if places else None
         if needed is not None and needed != asked.quotas:
@@ -178,6 +179,14 @@ class ChangeDecisions:
             kind = self._runtime.type_of(reservation)
             with pointing_at(f"/reservations/{number}"):
                 parameters[change.id] = kind.changed(parameters[change.id], asked.given[change.id])
+            if reservation.status is ReservationStatus.ERROR and parameters[change.id] != reservation.parameters:
+                # What a start that failed has left in the cloud is returned at the end, by what the reservation has.
+                raise WrongState(
+                    f"reservation {reservation.id} could not be started, and gets no other resources; "
+                    f"try again with new dates alone, or delete the lease and book another one",
+                    data={"status": str(reservation.status)},
+                    at=f"/reservations/{number}",
+                )
         self._check_references(lease, parameters, {change.id: n for n, change in enumerate(asked.change.reservations)})
         return parameters
 
@@ -385,14 +394,3 @@ def _end_reason(lease: Lease, window: Window, now: datetime) -> EndReason | None
 def mark_changed_by_itself(lease: Lease) -> PartOfSeries | None:
     """Return which occurrence of a series a lease is that somebody changes by itself."""
     return None if lease.series is None else replace(lease.series, changed=True)
-
-
-def _find_changed_in_content(before: Lease, after: Lease) -> list[str]:
-    """Return the reservations in use that ask for something else than before."""
-    return [
-        old.id
-        for old in before.reservations
-        if old.status is ReservationStatus.ACTIVE
-        and (new := after.reservation(old.id)) is not None
-        and differ_beside_action(old.parameters, new.parameters)
-    ]

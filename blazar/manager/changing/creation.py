@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from blazar.enforcement import Occasion
@@ -19,12 +19,13 @@ from blazar.manager.leases import lifecycle
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
 from blazar.manager.outbox.messages import call_commit_hooks, plan_messages
 from blazar.model.base.errors import NotEnoughResources, StaleLease
-from blazar.model.calendar.allocations import AllocationPlan
+from blazar.model.billing.prices import LeasePrice
+from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.requests import Actor, LeaseRequest
-from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.model.leases.states import EventType, LeaseKind, LeaseStatus
 from blazar.model.use.resource_hours import OutboxMessage
-from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.booking.commit import Commit, LeaseWrite, limit_prices
 
 
 class CreationGrant:
@@ -38,6 +39,9 @@ class CreationGrant:
         """The lease in each of the regions that may be tried."""
         self._turns: Sequence[Turn] = [Turn(option) for option in self.options]
         self._new = self.options[0]
+        self._turn = self._turns[0]
+        self.price: LeasePrice | None = None
+        """What it costs, once that is known."""
         self._has_names = any(runtime.types[r.resource_type].unique is not None for r in new.lease.reservations)
         self.enforcement_checks: tuple[EnforcementCheck, ...] = ()
         """The check that enforcement makes of it, if there is any filter."""
@@ -88,10 +92,22 @@ class CreationGrant:
             except NotEnoughResources as error:
                 refused = refused or error
             else:
-                self._new = turn.new
+                self._new, self._turn = turn.new, turn
                 return plan
         assert refused is not None
         raise refused
+
+    def find_instead(self, lease: Lease, counts: Mapping[str, int]) -> Sequence[Allocation]:
+        """Find resources for the lease in another window, or with other counts of reservations. NotEnoughResources."""
+        requests = tuple(
+            replace(request, demand=replace(request.demand, min_count=count, max_count=count))
+            if (count := counts.get(request.reservation_id))
+            else request
+            for request in self._new.placement_requests
+        )
+        return self._found(
+            replace(self._turn, new=replace(self._new, lease=lease, placement_requests=requests)), 0
+        ).allocations
 
     def _found(self, turn: Turn, attempt: int) -> AllocationPlan:
         lease, placement_requests = turn.new.lease, turn.new.placement_requests
@@ -109,6 +125,7 @@ class CreationGrant:
                 lease.project_id,
                 only=turn.only,
                 emptied=frozenset() if self._evacuated is None else self._evacuated.resource_ids,
+                awake=lease.kind is LeaseKind.IMMEDIATE,
             ),
             now=self._runtime.clock.now(),
             attempt=attempt,
@@ -142,6 +159,7 @@ class CreationGrant:
             generations=plan.generations,
             bounds=self._runtime.bounds_of(lease.project_id),
             evacuates=evacuates,
+            most=limit_prices([lease.id], self._new.max_price),
             key=self._new.key,
         )
         return Proposal(plan, commit, (self._examine(plan),), self.claim)

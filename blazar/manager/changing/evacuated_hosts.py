@@ -15,6 +15,7 @@ from blazar.manager.changing.new_leases import NewLease
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.evacuation import find_elsewhere
 from blazar.model.base.errors import InvalidInput, NotEnoughResources
+from blazar.model.base.reasons import spell_count
 
 _WHY: Mapping[ObstacleKind, str] = {
     ObstacleKind.SERVER: "on {} a server may not be moved",
@@ -90,14 +91,14 @@ def _refusal(found: NotEnough, ready: int) -> NotEnoughResources:
     hosts: dict[ObstacleKind, list[str]] = defaultdict(list)
     for obstacle in found.obstacles:
         hosts[obstacle.kind].append(obstacle.host)
-    head = f"{_count_hosts(found.needed + ready)} needed, {ready} free, and {found.found} that can be emptied"
+    head = f"{spell_count(found.needed + ready, 'host')} needed, {ready} free, and {found.found} that can be emptied"
     servers = [
         f"server {obstacle.server_id} on {obstacle.host} may not be moved: {obstacle.why}"
         for obstacle in found.obstacles
         if obstacle.kind is ObstacleKind.SERVER
     ]
     named = [_WHY[kind].format(_join_names(names)) for kind, names in hosts.items() if kind is not ObstacleKind.SERVER]
-    counted = [_WHY[kind].format(_count_hosts(len(names))) for kind, names in hosts.items()]
+    counted = [_WHY[kind].format(spell_count(len(names), "host")) for kind, names in hosts.items()]
     return NotEnoughResources("; ".join([head, *servers, *named]), public="; ".join([head, *counted]))
 
 
@@ -105,7 +106,3 @@ def _join_names(names: Sequence[str]) -> str:
     """Return names as a sentence has them: ``a, b and c``."""
     *others, last = sorted(names)
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def _count_hosts(count: int) -> str:
-    return "1 host" if count == 1 else f"{count} hosts"

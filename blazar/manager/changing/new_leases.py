@@ -42,7 +42,7 @@ class NewLease:
     """A lease to book, with a placement request for each of its reservations that takes resources.
 
     ``choice`` is in which regions these may lie; None where no regions are configured. ``place`` is its place on the
-    waiting list if there is not enough; None if it does not wait.
+    waiting list if there is not enough; None if it does not wait. ``max_price`` is the most that it may cost.
     """
 
     lease: Lease
@@ -50,6 +50,7 @@ class NewLease:
     key: IdempotencyKey | None = None
     choice: Choice | None = None
     place: Wait | None = None
+    max_price: str | None = None
 
     def options(self) -> tuple[NewLease, ...]:
         """Return the lease as it would be in each of the regions that are to be tried, in their order."""
@@ -63,7 +64,7 @@ class NewLease:
             requests = (
                 replace(p, demand=in_region(p.demand, names[p.reservation_id])) for p in self.placement_requests
             )
-            options.append(NewLease(lease, tuple(requests), self.key, place=self.place))
+            options.append(replace(self, lease=lease, placement_requests=tuple(requests), choice=None))
         return tuple(options)
 
     def limit_to(self, resources: Mapping[str, frozenset[int]]) -> Turn:
@@ -147,10 +148,10 @@ class NewLeases:
                         _check_reference(reservation, demands[reservation.id], request.project_id, catalog_of)
         requests = tuple([PlacementRequest(id_, demand) for id_, demand in demands.items()])
         if not self._runtime.regions.names:
-            return NewLease(lease, requests, request.key)
+            return NewLease(lease, requests, request.key, max_price=request.max_price)
         choice = choose_regions([self._allowed(reservation, demands.get(reservation.id)) for reservation in wanted])
         _check_together(wanted, choice)
-        return NewLease(lease, requests, request.key, choice)
+        return NewLease(lease, requests, request.key, choice, max_price=request.max_price)
 
     def _limited_reservations(self, request: LeaseRequest) -> list[NewReservation]:
         """Return the reservations of a request, not more than a lease of its project may have. UsageDenied."""

@@ -39,7 +39,8 @@ from blazar.manager.leases.references import waits_at_start
 from blazar.manager.outbox.messages import call_commit_hooks
 from blazar.manager.outbox.outbox import Outbox
 from blazar.manager.queue.queue_guard import QueueGuard
-from blazar.model.base.errors import BlazarError, Conflict, Contention, StaleCalendar, pointing_at
+from blazar.model.base.errors import BlazarError, Conflict, Contention, StaleCalendar, UsageDenied, pointing_at
+from blazar.model.billing.prices import LeasePrice
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor, LeaseChange
@@ -119,14 +120,17 @@ class Updates:
 
     def preview(
         self, lease_id: str, change: LeaseChange, decide: Decide | None = None, grants: Grants = ChangeGrant
-    ) -> tuple[Lease, tuple[Allocation, ...]]:
-        """Return what a dry run of a change would make of a lease, and of what it holds. The errors of ``update``."""
+    ) -> tuple[Lease, tuple[Allocation, ...], LeasePrice | None]:
+        """Return what a dry run of a change would make of a lease, of what it holds, and of what it costs.
+
+        The errors of ``update``.
+        """
         grant = grants(self._runtime, self._changes, self._outbox, change)
         with scope(limit=self._runtime.settings.request_limit):
             found, after = self._granted(lease_id, grant, decide)
         if isinstance(found, DecidedChange):
-            return after, found.plan.allocations
-        return after, tuple(self._runtime.store.calendar.of_lease(lease_id))
+            return after, found.plan.allocations, grant.price
+        return after, tuple(self._runtime.store.calendar.of_lease(lease_id)), grant.price
 
     def _changed(
         self, lease_id: str, grant: ChangeGrant, decide: Decide | None
@@ -159,12 +163,15 @@ class Updates:
                     self._queue_guard.without_delaying(lambda avoided: decided(replace(asked, avoided=avoided), number))
                 )
 
-            done = self._booker.book(
-                propose,
-                check=grant.check if grant.checked else None,
-                checks=(grant.enforcement_check,),
-                dry_run=grant.change.dry_run,
-            )
+            try:
+                done = self._booker.book(
+                    propose,
+                    check=grant.check if grant.checked else None,
+                    checks=(grant.enforcement_check,),
+                    dry_run=grant.change.dry_run,
+                )
+            except UsageDenied as error:
+                raise grant.explain(error) from error
             return done.found, next(iter(done.leases), done.found.lease)
 
         return self._informed(lease_id, grant.change, attempt)

@@ -12,12 +12,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from datetime import datetime
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.observe import metrics
+
+RARELY = 300.0
+"""Seconds until the next look whether there is anything to do where most sites have nothing."""
 
 Due = TypeVar("Due")
 Claimed = TypeVar("Claimed")
@@ -26,12 +29,13 @@ Claimed = TypeVar("Claimed")
 class DueWork(BackgroundThread, Generic[Due, Claimed]):
     """A thread that works on what is due. Any number of managers may do so at a time: each piece is claimed before.
 
-    ``page`` is how many pieces are read at a time, None for all, and ``shortest`` the seconds between two rounds at
-    least.
+    ``page`` is how many pieces are read at a time, None for all, ``shortest`` the seconds between two rounds at least,
+    and ``idle`` those until the next look if it is not known when there is work; None: as settings have it.
     """
 
     page: ClassVar[int | None] = None
     shortest: ClassVar[float] = 0.0
+    idle: float | None = None
 
     def __init__(self, name: str, runtime: Runtime, *, work: str, retry: float = 1.0) -> None:
         super().__init__(name, work=work, retry=retry)
@@ -75,7 +79,46 @@ class DueWork(BackgroundThread, Generic[Due, Claimed]):
     def _round(self) -> float:
         if self.run_once() == self.page:
             return 0
-        now, longest = self._runtime.clock.now(), self._runtime.settings.longest_sleep
-        due_at = self._next_due()
-        wait = longest if due_at is None else min(longest, due_at - now)
-        return max(self.shortest, wait.total_seconds())
+        now, longest = self._runtime.clock.now(), self._runtime.settings.longest_sleep.total_seconds()
+        if (due_at := self._next_due()) is None:
+            return max(self.shortest, self.idle or longest)
+        return max(self.shortest, min(longest, (due_at - now).total_seconds()))
+
+
+class TurnStore(Protocol):
+    """Keeps whose turn it is to do a work that one manager does at a time."""
+
+    def next_turn(self) -> datetime | None:
+        """Return when the next turn is due; None before the first."""
+
+    def claim_turn(self, token: str, *, now: datetime, until: datetime) -> bool:
+        """Claim the turn if it is due; return whether no other manager was faster."""
+
+
+class TurnWork(DueWork[datetime, datetime]):
+    """Work that one manager does at a time, in turn with the others. As long as it is not needed nobody has a turn."""
+
+    shortest = 1.0
+
+    def __init__(self, name: str, runtime: Runtime, turns: TurnStore, *, work: str, retry: float) -> None:
+        super().__init__(name, runtime, work=work, retry=retry)
+        self._turns = turns
+        self._was_needed = False
+
+    @abstractmethod
+    def _is_needed(self) -> bool:
+        """Return whether there is anything to do; at most one statement. StoreUnavailable."""
+
+    def _due(self) -> Iterable[datetime]:
+        self._was_needed = self._is_needed()
+        if not self._was_needed:
+            return ()
+        now, due_at = self._runtime.clock.now(), self._turns.next_turn()
+        return (now,) if due_at is None or due_at <= now else ()
+
+    def _next_due(self) -> datetime | None:
+        return self._turns.next_turn() if self._was_needed else None
+
+    def _claim(self, due: datetime, claim: Claim) -> datetime | None:
+        until = self._runtime.claims.begin(claim)
+        return due if self._turns.claim_turn(claim.token, now=due, until=until) else None

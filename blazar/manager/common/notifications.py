@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -18,6 +18,9 @@ from blazar.model.leases.lease import Lease
 from blazar.resources.contract.evacuation import MovedServer
 
 LOG = logging.getLogger(__name__)
+
+Send = Callable[[Mapping[str, Any], str, Mapping[str, Any]], object]
+"""Sends a message with a context, its type and its payload."""
 
 CREATED = "lease.create"
 UPDATED = "lease.update"
@@ -78,11 +81,16 @@ class Notifier(Protocol):
 
 
 class MessagingNotifier:
-    """Emits over oslo.messaging, with priority INFO; drivers, topics and transport are set in the configuration."""
+    """Emits over oslo.messaging, with priority INFO; drivers, topics and transport are set in the configuration.
 
-    def __init__(self, conf: cfg.ConfigOpts, publisher_id: str) -> None:
+    ``send_later`` makes of what sends a message what has it sent, without waiting for the bus.
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, publisher_id: str, send_later: Callable[[Send], Send] = lambda send: send
+    ) -> None:
         transport = oslo_messaging.get_notification_transport(conf)
-        self._notifier = oslo_messaging.Notifier(transport, publisher_id=publisher_id)
+        self._send = send_later(oslo_messaging.Notifier(transport, publisher_id=publisher_id).info)
 
     def notify(
         self,
@@ -95,7 +103,7 @@ class MessagingNotifier:
     ) -> None:
         """Emit a notification about a lease."""
         try:
-            self._notifier.info({}, notification, render_payload(lease, extendable_until, transfer, reminder))
+            self._send({}, notification, render_payload(lease, extendable_until, transfer, reminder))
         except Exception:
             # The edge to a message bus: whatever its drivers raise, the work on the lease continues.
             LOG.exception("Notification %s about lease %s could not be sent", notification, lease.id)
@@ -103,7 +111,7 @@ class MessagingNotifier:
     def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
         """Emit the notification that servers of a project were moved."""
         try:
-            self._notifier.info({}, SERVERS_MOVED, render_moves(project_id, servers))
+            self._send({}, SERVERS_MOVED, render_moves(project_id, servers))
         except Exception:
             # As above.
             LOG.exception("Notification %s to project %s could not be sent", SERVERS_MOVED, project_id)

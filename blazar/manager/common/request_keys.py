@@ -17,7 +17,7 @@ from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.errors import BlazarError, Conflict, FaultPlace
 from blazar.model.leases.requests import IdempotencyKey, KeyRecord
-from blazar.store.booking.idempotency import KeyTaken
+from blazar.store.work.idempotency import KeyTaken
 
 LOG = logging.getLogger(__name__)
 

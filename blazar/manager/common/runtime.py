@@ -6,16 +6,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
+from blazar.clouds.curve_file import NO_CARBON
 from blazar.clouds.ports.compute import Metrics, NoMetrics
+from blazar.clouds.ports.energy import CarbonSource, HostMeters, NoMeters
 from blazar.clouds.ports.people import Mail, NoMail, NoPeople, People
+from blazar.clouds.ports.power import NoPower, Power
 from blazar.clouds.ports.webhooks import NoWebhooks, Webhooks
 from blazar.enforcement import Enforcement
 from blazar.manager.common.background import Signals
 from blazar.manager.common.claims import Claims
 from blazar.manager.common.notifications import Notifier
+from blazar.manager.common.power_classes import NONE, PowerClasses
 from blazar.manager.common.settings import Settings
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import Clock
@@ -24,6 +28,7 @@ from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.limits import Bounds
 from blazar.model.leases.reservation import Reservation
+from blazar.model.power.classes import LearnedClasses
 from blazar.model.resources.regions import Regions
 from blazar.model.resources.resource import Resource, ResourceKind
 from blazar.model.subscriptions.details import Channel
@@ -35,6 +40,8 @@ from blazar.store.store import Store
 NO_METRICS = NoMetrics()
 NO_WEBHOOKS = NoWebhooks()
 NO_MAIL_SERVER, NOBODY = NoMail(), NoPeople()
+NO_POWER = NoPower()
+NO_METERS = NoMeters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,9 @@ class Runtime:
     """Database, clock, claims, settings, notifications, types, enforcement and signals of one manager.
 
     ``metrics`` measures servers, where policies name that. ``webhooks`` sends messages to subscribers, and
-    ``mail`` those to users, whose addresses ``people`` knows.
+    ``mail`` those to users, whose addresses ``people`` knows. ``carbon`` tells what the power of the site emits,
+    and ``meters`` keeps what hosts drew. ``powers`` switches the hosts of each region, and ``power_classes`` keeps
+    what is learned of their sleep.
     """
 
     store: Store
@@ -58,12 +67,27 @@ class Runtime:
     webhooks: Webhooks = NO_WEBHOOKS
     mail: Mail = NO_MAIL_SERVER
     people: People = NOBODY
+    carbon: CarbonSource = NO_CARBON
+    meters: HostMeters = NO_METERS
+    powers: Mapping[str, Power] = field(default_factory=dict)
+    power_classes: PowerClasses = field(default_factory=PowerClasses)
 
     @property
     def channels(self) -> tuple[Channel, ...]:
         """The ways by which subscribers can be told."""
         ways = {Channel.WEBHOOK: self.webhooks.enabled, Channel.MAIL: self.mail.enabled}
         return tuple(channel for channel, enabled in ways.items() if enabled)
+
+    def power_of(self, resource: Resource) -> Power:
+        """Return what switches the power of a host."""
+        return self.powers.get(resource.region or self.regions.default, NO_POWER)
+
+    def learned_power(self, now: datetime, seen: Mapping[int, str] = NONE) -> LearnedClasses:
+        """Return what is learned of the classes of hosts that may sleep, some of which were ``seen`` to have these.
+
+        Four statements an hour.
+        """
+        return self.power_classes.read(self.store, self.settings, now, seen)
 
     def bounds_of(self, project_id: str) -> Bounds:
         """Return the limits on what a project has: none if it is exempt from enforcement."""
@@ -136,7 +160,7 @@ class Runtime:
 
 def with_capabilities(task: Task, catalog: ResourceCatalog) -> Task:
     """Return a task whose registered resources have their capabilities, which requirements may name."""
-    known = {resource.id: resource for resource in catalog.resources if resource.id in task.counts}
+    known = {id_: catalog.by_id[id_] for id_ in task.counts if id_ in catalog.by_id}
     return replace(task, resources=tuple(known.get(resource.id, resource) for resource in task.resources))
 
 

@@ -12,7 +12,9 @@ from blazar.calendar.placement import Strategy
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.leases.limits import Bounds
 from blazar.model.leases.states import LeaseKind
+from blazar.model.power.settings import PowerSettings
 from blazar.model.reports.periods import ReportSettings
+from blazar.model.resources.resource import HOST, ResourceKind
 from blazar.model.series.checks import SeriesLimits
 from blazar.model.use.policy import UsePolicies
 
@@ -26,7 +28,7 @@ def draw_seed() -> int:
 class Settings:
     """Settings of the manager.
 
-    ``seed`` gives each choice by chance its seed.
+    ``strategy`` is how resources are chosen. ``seed`` gives each choice by chance its seed.
     ``before_end_lead`` is the time between the before_end event and the end, if the request names none (zero: no such
     event); ``before_end_leads`` overrides it by resource type. ``before_end`` is the action before the end of hosts
     whose reservation names none. A claim on an event that its owner does not renew for
@@ -55,8 +57,9 @@ class Settings:
     ``offer_lifetime`` is how long a lease is offered to another project.
     ``idempotency_retention`` is how long the keys of requests are remembered, ``past_history`` how many entries the
     histories of the past leases of a project have together (None: any number), ``keep_journal`` for how long it is
-    kept what was done to other objects (None: for ever).
+    kept what was done to other objects (None: for ever). ``provider`` is who is to be paid, as bills name it.
     ``use_policies`` say which leases are released because nobody uses them, ``reports`` by whose days reports are.
+    ``power`` says which hosts sleep while nobody needs them.
     ``event_source`` is what messages to subscribers name as their source, and ``mail_pause`` the time between two mails
     of a subscription. ``own_events`` are those of their own leases that users are told by mail from the first on.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
@@ -107,9 +110,11 @@ class Settings:
     idempotency_retention: timedelta = timedelta(hours=24)
     past_history: int | None = 50_000
     keep_journal: timedelta | None = timedelta(days=400)
+    provider: str = "OpenStack"
     kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
     immediate_timeout: timedelta = timedelta(seconds=45)
     use_policies: UsePolicies = UsePolicies()
+    power: PowerSettings = PowerSettings()
     reports: ReportSettings = ReportSettings()
     event_source: str = "/reservation"
     mail_pause: timedelta = timedelta(minutes=3)
@@ -127,6 +132,10 @@ class Settings:
     def pause_after(self, attempts: int) -> timedelta:
         """Return how long work rests that has failed once more, after so many attempts."""
         return min(self.longest_retry, self.first_retry * (1 << min(attempts, 16)))
+
+    def strategy_of(self, kind: ResourceKind) -> Strategy:
+        """Return how resources of a kind are chosen: what lets hosts sleep is for hosts only."""
+        return Strategy.PACK if self.strategy is Strategy.COMPACT and kind != HOST else self.strategy
 
     def lead_before_end(self, resource_types: Collection[str]) -> timedelta:
         """Return the before_end lead of a lease with these resource types: their longest."""

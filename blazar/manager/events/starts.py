@@ -7,8 +7,10 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from blazar.context import current
+from blazar.manager.booking.asleep import await_hosts, wake_hosts
 from blazar.manager.booking.booking import Booker, Proposal
 from blazar.manager.booking.replanning import ToReplace, replan_allocations
 from blazar.manager.common.claims import Claim
@@ -18,6 +20,7 @@ from blazar.manager.events.read_ahead import ReadAhead
 from blazar.manager.events.results import Finished, HeldBack, Result, Retry, UnusableResources, combine, unusable_reason
 from blazar.manager.leases import lifecycle
 from blazar.manager.leases.flags import change_notification, find_failed, set_flags
+from blazar.manager.leases.ordering import Waits
 from blazar.manager.leases.references import waits_at_start
 from blazar.model.base.errors import ClaimLost, CloudUnavailable, Conflict
 from blazar.model.base.reasons import Reason
@@ -48,13 +51,13 @@ class Starter:
         """
         waiting = self._waiting(lease, claim)
         waits = waits_at_start(self._runtime, lease)
-        work = EventWork(lambda kind, task: kind.start(task), waits, then=ReservationStatus.ACTIVE, tolerant=True)
         result: Result = Finished()
         reasons: dict[int, str] = {}
         for _ in range(MOST_TURNS):
             now = self._runtime.clock.now()
             # What was started in the rounds before is not written yet.
             tasks = [update_lease_of(task, result.reservations) for task in waiting]
+            work = self._starting(tasks, waits, now)
             outcomes = act_in_order(self._runtime, tasks, work, now)
             unusable = [outcome for outcome in outcomes if isinstance(outcome, UnusableResources)]
             if not unusable:
@@ -70,6 +73,16 @@ class Starter:
                 errors = [lifecycle.with_status(r, ReservationStatus.ERROR, now) for r in lost]
                 result = combine(result, Finished(tuple(errors), _irreplaceable(unusable_reason(reasons))))
         return combine(result, Retry(unusable_reason(reasons)))
+
+    def _starting(self, tasks: Collection[Task], waits: Waits, now: datetime) -> EventWork:
+        """Return the work of a start; hosts that sleep are woken, and awaited before anything is done with them."""
+        asleep = wake_hosts(self._runtime, tasks, now)
+        return EventWork(
+            lambda kind, task: await_hosts(task, asleep) or kind.start(task),
+            waits,
+            then=ReservationStatus.ACTIVE,
+            tolerant=True,
+        )
 
     def _waiting(self, lease: Lease, claim: Claim) -> list[Task]:
         """Return the reservations to start, with failed resources replaced: others may be free by now."""
@@ -184,8 +197,12 @@ def start_in_use(runtime: Runtime, task: Task, held: Collection[int] = ()) -> St
     kind = runtime.type_of(task.reservation)
     out = task.reservation.unassigned & frozenset(r.id for r in task.resources if r.failure)
     for _ in range(MOST_TURNS):
+        started = drop_resources(task, out)
+        now = runtime.clock.now()
+        if (wait := await_hosts(started, wake_hosts(runtime, [started], now))) is not None:
+            raise CloudUnavailable(f"the new resources are not ready: {wait.reason}; retry later").because(wait.cause)
         try:
-            done = start_and_wait(kind, drop_resources(task, out))
+            done = start_and_wait(kind, started)
         except Unusable as error:
             runtime.store.resource_health.set_failed(kind.kind, error.reasons, at=runtime.clock.now())
             if not error.reasons.keys() <= set(held) - out:

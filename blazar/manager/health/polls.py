@@ -13,10 +13,13 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
 
 from blazar.context import scope
+from blazar.manager.common.background import LONGEST_ERROR
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.missing_resources import MissingResources
 from blazar.manager.health.resource_states import ResourceStates
 from blazar.model.base.errors import BlazarError, Contention
+from blazar.model.base.log_lines import printable
+from blazar.model.managers.presence import ConditionKind, ManagerCondition
 from blazar.model.resources.resource import HOST, Resource, ResourceKind, noun
 from blazar.observe import metrics
 from blazar.resources.contract.kind import CalendarReads, Kind, Polled
@@ -31,7 +34,7 @@ class ResourcePolls:
     """Polls resources; ``changed`` is called when a poll that is not waited for finds that something has changed.
 
     ``again`` is set when a poll has found something that could not be recorded. ``unreachable`` are the kinds and
-    regions whose last poll failed.
+    regions whose last poll failed, each with what managers tell of that.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class ResourcePolls:
         }
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self.unreachable: set[tuple[ResourceKind, str]] = set()
+        self.unreachable: dict[tuple[ResourceKind, str], ManagerCondition] = {}
         self.again = threading.Event()
 
     def begin_stop(self) -> None:
@@ -118,6 +121,10 @@ class ResourcePolls:
         self._polling = {name: poll for name, poll in self._polling.items() if poll in late}
         return sum(poll.result() for poll in done) > 0
 
+    def list_conditions(self) -> tuple[ManagerCondition, ...]:
+        """Return what of the clouds cannot be polled now; polls may go on meanwhile."""
+        return tuple(self.unreachable.copy().values())
+
     def forget_unseen(self) -> None:
         """Count resources that are not polled, and that a start has found failed, as healthy after their time."""
         polled = self._polled.keys() if self._runtime.settings.polling_interval else ()
@@ -138,6 +145,8 @@ class ResourcePolls:
                 break
             registered = self._states.registered(kind, region)
             if region and not registered:
+                # The last of them may have gone while they could not be polled.
+                self.unreachable.pop((kind, region), None)
                 continue
             try:
                 with scope(limit=self._runtime.settings.poll_limit):
@@ -152,7 +161,7 @@ class ResourcePolls:
             metrics.POLL_LAST_SUCCESS.set_to_now(kind, region)
             if (kind, region) in self.unreachable:
                 LOG.info("State of %ss%s: polling works again", noun(kind), _region_phrase(region))
-                self.unreachable.discard((kind, region))
+                del self.unreachable[kind, region]
             changed |= self._states.observe(kind, registered, self._failures(registered, polled), hints)
         return changed
 
@@ -168,9 +177,9 @@ class ResourcePolls:
 
     def _cannot_poll(self, kind: ResourceKind, region: str, error: Exception) -> None:
         """Report the first of several failures in a row."""
+        is_bug = not isinstance(error, BlazarError)
+        reason = f"{type(error).__name__}: {error}" if is_bug else str(error)
         if (kind, region) not in self.unreachable:
-            is_bug = not isinstance(error, BlazarError)
-            reason = f"{type(error).__name__}: {error}" if is_bug else error
             LOG.warning(
                 "Cannot poll the state of %ss%s, keeping the last known one: %s",
                 noun(kind),
@@ -178,7 +187,9 @@ class ResourcePolls:
                 reason,
                 exc_info=error if is_bug else None,
             )
-        self.unreachable.add((kind, region))
+        known = self.unreachable.get((kind, region))
+        since, told = self._clock.now() if known is None else known.since, printable(reason, LONGEST_ERROR)
+        self.unreachable[kind, region] = ManagerCondition(ConditionKind.POLL, kind, since, told, region)
 
     def _record(self, kind: ResourceKind, registered: Collection[Resource], polled: Polled) -> None:
         """Write what the cloud says otherwise than is stored."""

@@ -17,6 +17,7 @@ from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.common.settings import Settings
 from blazar.model.base.clock import Clock
+from blazar.model.power.classes import POWERED
 from blazar.model.resources.resource import Resource, ResourceKind, noun
 from blazar.store.store import Store
 
@@ -101,15 +102,13 @@ class ResourceStates:
             LOG.warning("The cloud lists none of the registered %ss: the poll is ignored as unreliable", noun(kind))
         names = {resource.id: resource.name for resource in resources}
         well = {resource.id for resource in resources if resource.failure is None}
-        if (verdict.failed or verdict.counts.keys() & well) and (begun := self._store.maintenances.find_begun(key[0])):
-            # In maintenance hosts restart, and are disabled by us: that heals nothing, as nobody gets them anyway, and
-            # does not count after the end either.
+        now = self._clock.now()
+        if (verdict.failed or verdict.counts.keys() & well) and (excused := self._find_excused(key[0], now)):
             verdict = replace(
                 verdict,
-                failed={id_: why for id_, why in verdict.failed.items() if id_ not in begun},
-                counts={id_: n for id_, n in verdict.counts.items() if id_ not in begun or id_ not in well},
+                failed={id_: why for id_, why in verdict.failed.items() if id_ not in excused},
+                counts={id_: n for id_, n in verdict.counts.items() if id_ not in excused or id_ not in well},
             )
-        now = self._clock.now()
         changed = self._store.resource_health.set_failed(
             kind, verdict.failed, at=now
         ) | self._store.resource_health.set_recovered(kind, verdict.recovered, at=now)
@@ -121,6 +120,15 @@ class ResourceStates:
             else:
                 LOG.info("%s %s has recovered", noun(kind), names[id_])
         return bool(changed)
+
+    def _find_excused(self, kind: ResourceKind, now: datetime) -> frozenset[int]:
+        """Return the resources that are down or disabled because we want it so; two statements at most.
+
+        In maintenance hosts restart, and are disabled by us; hosts that sleep are off. That heals nothing, as nobody
+        gets them anyway, or not before they are awake, and does not count after it either.
+        """
+        begun = self._store.maintenances.find_begun(kind)
+        return begun | self._store.power.read_asleep(now).ids if kind in POWERED else begun
 
     def forget(self, kinds: Collection[ResourceKind], *, before: datetime) -> None:
         """Count resources that failed before then as healthy: for kinds that are not polled."""

@@ -156,7 +156,7 @@ class MaintenancePlanner:
             catalog.resources,
             match_visible(catalog, Selectable(lease.project_id)),
             budget,
-            self._runtime.settings.strategy,
+            self._runtime.settings.strategy_of(board.kind),
         )
         wanted, length = epoch(lease.window.start), int(lease.window.duration.total_seconds())
         latest = epoch(later(lease.window.end, SEARCHED_AHEAD))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from blazar.enforcement import AllocatedResource, LeaseView, Question
 from blazar.manager.common.runtime import Runtime
+from blazar.model.billing.spending import ProjectSpending
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
@@ -37,6 +38,18 @@ def make_view(store: Store, lease: Lease, allocations: Collection[Allocation]) -
             for a in allocations
         ),
     )
+
+
+def is_spending_read(runtime: Runtime) -> bool:
+    """Return whether filters need to know what a project has to pay; nothing has a price before there is a list."""
+    return runtime.enforcement.needs_spending and bool(runtime.store.price_lists.known())
+
+
+def find_spending(runtime: Runtime, use: ProjectUse | None) -> ProjectSpending | None:
+    """Return what a project has to pay, of a use of which that was read; None: it was not."""
+    if use is None or use.spending is None or not (lists := runtime.store.price_lists.known()):
+        return None
+    return ProjectSpending(lists, use.spending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +104,23 @@ class EnforcementCheck:
                 besides=lease.id if part_of is None else part_of.id,
                 reach=enforcement.usage_window(lease.window),
                 now=now,
+                spends=is_spending_read(self._runtime),
             )
         gone = None if examined.instead_of is None else examined.instead_of.id
         others = tuple(use for use in self.use.leases if use.lease_id != gone) if self.use else ()
         if part_of is not None:
             others = (*others, HostUse(part_of.id, part_of.window, 0))
         question = Question(
-            enforcement.make_context(lease, examined.actor),
+            enforcement.identity.make_context(lease, examined.actor),
             now,
             make_view(store, lease, examined.allocations),
             make_view(store, *examined.before) if examined.before else None,
             others,
             tuple(record for record in self.use.usage if record.lease_id != gone) if self.use else (),
             self.use.own_usage if self.use and part_of is None else (),
+            # A part of a lease costs nothing more.
+            find_spending(self._runtime, self.use) if part_of is None else None,
         )
         enforcement.check(question, self._passed)
+        if self.use is not None:
+            self.use = enforcement.complete_use(self.use, question)

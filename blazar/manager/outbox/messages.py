@@ -43,7 +43,7 @@ def make_messages(
     if not runtime.enforcement.listens_to(occasion):
         return ()
     now = runtime.clock.now()
-    context = runtime.enforcement.make_context(lease, by)
+    context = runtime.enforcement.identity.make_context(lease, by)
     was = make_view(runtime.store, *before) if before else None
     notification = FilterNotification(occasion, context, now, make_view(runtime.store, lease, allocations), was)
     return (OutboxMessage(str(uuid.uuid4()), lease.id, stored.dump(notification), created_at=now, due_at=now),)

@@ -32,7 +32,8 @@ from blazar.calendar.queue.values import (
     QueuePlan,
     Waiter,
 )
-from blazar.calendar.timeline import Timeline, Use, epoch
+from blazar.calendar.timeline import Use, epoch
+from blazar.manager.booking.asleep import read_asleep
 from blazar.manager.booking.booking import PlacementRequest
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.queue import waiting_leases
@@ -40,7 +41,8 @@ from blazar.model.base.clock import END_OF_TIME
 from blazar.model.base.errors import InvalidInput, NotFound
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
-from blazar.model.resources.resource import ResourceKind
+from blazar.model.power.states import ALL_AWAKE
+from blazar.model.resources.resource import HOST, ResourceKind
 from blazar.resources.contract.regional import in_region
 from blazar.store.queue.waiting_list import Held
 from blazar.store.resources.catalog import ResourceCatalog
@@ -280,7 +282,19 @@ class SnapshotReader:
         view = self._runtime.store.calendar.view_range(
             dict.fromkeys(sorted(kinds), False), ahead, now=now, besides=None, without=without
         )
-        return {kind: _inventory(view.catalogs[kind], timeline) for kind, timeline in view.timelines.items()}
+        asleep = read_asleep(self._runtime, ahead.start, now) if HOST in view.timelines else ALL_AWAKE
+        return {
+            kind: Inventory(
+                view.catalogs[kind].resources,
+                timeline.uses,
+                timeline.cleaning,
+                timeline.late,
+                view.catalogs[kind].matching,
+                self._runtime.settings.strategy_of(kind),
+                asleep if kind == HOST else ALL_AWAKE,
+            )
+            for kind, timeline in view.timelines.items()
+        }
 
 
 def _take_out_promised(calendar: Calendar, promised: Sequence[PromisedLease]) -> tuple[Calendar, list[PromisedLease]]:
@@ -304,10 +318,6 @@ def _take_out_promised(calendar: Calendar, promised: Sequence[PromisedLease]) ->
             here.append(use)
     without = {kind: replace(inventory, uses={**inventory.uses, **uses[kind]}) for kind, inventory in calendar.items()}
     return without, found
-
-
-def _inventory(catalog: ResourceCatalog, timeline: Timeline) -> Inventory:
-    return Inventory(catalog.resources, timeline.uses, timeline.cleaning, timeline.late, catalog.matching)
 
 
 def _read_pieces(held: Collection[Held], calendar: Calendar) -> Iterator[tuple[Held, UsedShare, int]]:

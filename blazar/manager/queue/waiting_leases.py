@@ -79,6 +79,7 @@ def read_wait(request: LeaseRequest, window: Window, now: datetime, settings: Se
         latest=_read_latest(request, window.start),
         shortest=shortest,
         longest=None if shortest is None else window.end - window.start,
+        max_price=request.max_price,
     )
 
 

@@ -7,21 +7,25 @@ from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 
 from blazar.manager.leases.lifecycle import is_claimed
+from blazar.manager.repair.conditions import explain_conditions
 from blazar.model.base.clock import spell
+from blazar.model.base.reasons import spell_count
 from blazar.model.leases.lease import Event
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
-from blazar.model.managers.presence import KnownManager
+from blazar.model.managers.presence import KnownManager, ManagerState
 from blazar.model.problems.problems import Problem, ProblemAction, ProblemKind
 from blazar.model.problems.troubles import (
     CloudFinding,
     DeadLetters,
     FailedResource,
+    KeptHost,
     LostManager,
     TroubledEvent,
     TroubledLease,
     TroubleLimits,
     Troubles,
 )
+from blazar.model.resources.resource import HOST, noun
 from blazar.model.subscriptions.details import SubscriptionState
 
 GIVEN_UP = frozenset(
@@ -48,9 +52,11 @@ def list_problems(troubles: Troubles, *, now: datetime, claim_ttl: timedelta) ->
         *(explain_event(troubled, now=now, claim_ttl=claim_ttl) for troubled in troubles.events),
         *map(explain_lease, troubles.leases),
         *map(explain_resource, troubles.resources),
+        *map(explain_kept_host, troubles.kept),
         *map(explain_finding, troubles.findings),
         *map(explain_manager, troubles.managers),
         *map(explain_letters, troubles.letters),
+        *explain_conditions(troubles.conditions, polls_before=now - TroubleLimits().failed),
     ]
     return tuple(sorted(found, key=lambda problem: (problem.since, problem.id)))
 
@@ -74,9 +80,9 @@ def _state_event(event: Event, now: datetime) -> str:
     if event.status is EventStatus.ERROR:
         return "has failed"
     if is_claimed(event, now):
-        return "is being worked on for long"
+        return "has been worked on for a long time"
     if event.attempts:
-        return f"has failed {event.attempts} times"
+        return f"has failed {spell_count(event.attempts, 'time')}"
     if event.trouble_since is not None and event.due_at is not None and event.due_at > now - AT_ONCE:
         return "does not get on"
     return "is due, and nobody works on it"
@@ -87,7 +93,7 @@ def describe_event(event: Event, now: datetime, claim_ttl: timedelta) -> Iterato
     if event.reason:
         yield f"The last reason is: {event.reason}."
     if event.attempts:
-        yield f"It has been tried {event.attempts} times in vain."
+        yield f"It has been tried {spell_count(event.attempts, 'time')} in vain."
     if event.due_at is None:
         yield "It is not tried again by itself."
     elif is_claimed(event, now):
@@ -107,11 +113,19 @@ def describe_event(event: Event, now: datetime, claim_ttl: timedelta) -> Iterato
             yield f"It is due since {spell(event.due_at)}: no manager runs, or all their threads are busy."
 
 
+_TOLD_TO_END = frozenset({ManagerState.DRAINING, ManagerState.STOPPING})
+
+
 def list_lost_managers(known: Collection[KnownManager]) -> tuple[LostManager, ...]:
-    """Return the managers that are not seen any more; those are none that were started again on their machines."""
+    """Return the managers that are not seen any more, and have not ended as they were told to.
+
+    Those that were started again on their machines are none. Neither is one that was told to end, and whose work others
+    have: it was killed before it had finished.
+    """
     started = sorted((one for one in known if one.up), key=lambda one: one.facts.started_at)
     lost: list[LostManager] = []
-    for gone in sorted((one for one in known if not one.up), key=lambda one: one.seen_at):
+    unseen = (one for one in known if not one.up and (one.work or one.facts.state not in _TOLD_TO_END))
+    for gone in sorted(unseen, key=lambda one: one.seen_at):
         follows = (one for one in started if one.facts.host == gone.facts.host and one.facts.started_at >= gone.seen_at)
         if (successor := next(follows, None)) is not None:
             # A manager follows one other: of two that have crashed, one is still not there.
@@ -162,7 +176,7 @@ def explain_lease(lease: TroubledLease) -> Problem:
         f"{ProblemKind.LEASE}:{lease.id}",
         ProblemKind.LEASE,
         lease.since,
-        f"Lease {lease.name} " + ("has failed" if failed else f"is {lease.status} for long"),
+        f"Lease {lease.name} " + ("has failed" if failed else f"has been {lease.status} for a long time"),
         (
             f"It belongs to project {lease.project_id}.",
             f"It lasts from {spell(lease.starts_at)} to {spell(lease.ends_at)}.",
@@ -187,12 +201,33 @@ def explain_resource(resource: FailedResource) -> Problem:
         ),
         (ProblemAction.RECHECK,),
         region=resource.region,
+        resource_id=f"{resource.kind}/{resource.external_id}",
+    )
+
+
+def explain_kept_host(host: KeptHost) -> Problem:
+    """Return the problem that a host or pool is which stays on, since it did not wake."""
+    what = noun(host.kind)
+    named = host.name if host.kind == HOST else f"{host.name} --kind {host.kind}"
+    return Problem(
+        f"{ProblemKind.POWER}:{host.label}",
+        ProblemKind.POWER,
+        host.since,
+        f"{what.capitalize()} {host.name} did not wake, and is kept on",
+        (
+            "It was switched on, and did not come up in time; its policy is keep, so that it is not switched off.",
+            f"What was tried says: blazar power log {named}; look at its console and its switch.",
+            f"Once it wakes as it should: blazar power set {named} --policy auto.",
+            f"If it is to stay on for good: blazar power set {named} --adapter none.",
+        ),
+        region=host.region,
+        resource_id=f"{host.kind}/{host.external_id}",
     )
 
 
 def explain_manager(manager: LostManager) -> Problem:
     """Return the problem that a manager is which is not seen any more."""
-    claims = "It has claims on {} events that no other manager has taken over: none is up, or all are busy."
+    claims = "It has claims on {} that no other manager has taken over: none is up, or all are busy."
     return Problem(
         f"{ProblemKind.MANAGER}:{manager.id}",
         ProblemKind.MANAGER,
@@ -200,7 +235,9 @@ def explain_manager(manager: LostManager) -> Problem:
         f"The manager on {manager.host} is not seen any more",
         (
             "It has crashed, hangs, or does not reach the database: its log says why; start it again.",
-            claims.format(manager.claims) if manager.claims else "Other managers have taken over what it worked on.",
+            claims.format(spell_count(manager.claims, "event"))
+            if manager.claims
+            else "Other managers have taken over what it worked on.",
             "It is no problem any more once a manager has been started there, and is forgotten after a day.",
         ),
     )
@@ -214,7 +251,7 @@ def explain_letters(letters: DeadLetters) -> Problem:
         letters.problem_id,
         ProblemKind.DELIVERY,
         letters.at,
-        f"The receiver of subscription {letters.subscription_id} has refused {letters.number} messages",
+        f"The receiver of subscription {letters.subscription_id} has refused {spell_count(letters.number, 'message')}",
         (
             f"The subscription belongs to {whose}.",
             f"The first one is {letters.type} of {letters.subject}, at position {letters.first}.",
@@ -225,8 +262,12 @@ def explain_letters(letters: DeadLetters) -> Problem:
     )
 
 
+_ACTIONS = {ProblemKind.DRIFT: (ProblemAction.MEND,), ProblemKind.CHARGE: ()}
+"""What can be done about findings of a kind, where that is not to end something."""
+
+
 def explain_finding(finding: CloudFinding) -> Problem:
-    """Return the problem that something found in a cloud is."""
+    """Return the problem that something found in a cloud is, or in the ledger."""
     summary, *more = _describe_finding(finding)
     return Problem(
         finding.problem_id,
@@ -234,22 +275,27 @@ def explain_finding(finding: CloudFinding) -> Problem:
         finding.since,
         summary,
         (*more, f"It was seen last at {spell(finding.seen_at)}."),
-        (ProblemAction.MEND if finding.what is ProblemKind.DRIFT else ProblemAction.END,),
+        _ACTIONS.get(finding.what, (ProblemAction.END,)),
         finding.lease_id,
         finding.region,
     )
 
 
 def _describe_finding(finding: CloudFinding) -> Iterator[str]:
+    if finding.what is ProblemKind.CHARGE:
+        yield f"What is charged for lease {finding.lease_id} is not what is on record of it"
+        yield from (f"{line[:1].upper()}{line[1:]}." for line in finding.detail.splitlines())
+        return
     named = f"reservation {finding.key} ({finding.resource_type})"
     if finding.what is ProblemKind.LEFTOVER:
         yield f"Something of {named} is left in the cloud, although its lease is over"
-        yield f"{finding.tries} clean-ups have begun since; what they leave may bear its mark, and not be ours."
+        tried = spell_count(finding.tries, "time")
+        yield f"It has been cleaned up {tried} since; what is left may bear its mark, and not be ours."
         if finding.next_at is not None:
-            yield f"The next one begins at {spell(finding.next_at)}."
+            yield f"The next clean-up begins at {spell(finding.next_at)}."
     elif finding.what is ProblemKind.UNKNOWN:
         yield f"Something of {named} is in the cloud, which is not on record"
         yield "It belongs to another Blazar, or to a lease that a restored backup does not have."
     else:
         yield f"What {named} has in the cloud is not as it should be"
-        yield f"{finding.detail}."
+        yield f"{finding.detail[:1].upper()}{finding.detail[1:]}."

@@ -16,6 +16,7 @@ from blazar.manager.repair.settling import DeliveryRepairs, ResourceRepairs
 from blazar.manager.requests.resource_lists import page_of
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import WrongState
+from blazar.model.managers.presence import KnownManager, list_conditions
 from blazar.model.problems.problems import (
     Problem,
     ProblemAction,
@@ -26,7 +27,7 @@ from blazar.model.problems.problems import (
     RepairRequest,
     unknown_problem,
 )
-from blazar.model.problems.troubles import CloudFinding, LostManager, TroubleLimits, Troubles
+from blazar.model.problems.troubles import CloudFinding, TroubleLimits, Troubles
 from blazar.store.subscriptions.dead_letters import MOST as MOST_SUBSCRIPTIONS
 
 Act = Callable[[Troubles, RepairRequest], tuple[str, ...]]
@@ -70,7 +71,7 @@ class ProblemService:
         }
 
     def page(self, question: ProblemQuestion) -> ProblemPage:
-        """Return a page of the problems, the oldest first, in seven statements. InvalidInput: region, marker."""
+        """Return a page of the problems, the oldest first, in eight statements. InvalidInput: region, marker."""
         if question.region is not None:
             self._runtime.regions.check_known([question.region])
         now = self._runtime.clock.now()
@@ -78,7 +79,9 @@ class ProblemService:
         if question.lease_id is None:
             letters = self._runtime.store.dead_letters.read(now)
             more = troubles.more or len(letters) >= MOST_SUBSCRIPTIONS
-            troubles = replace(troubles, managers=self._list_lost(now), letters=letters, more=more)
+            known = self._list_managers(now)
+            lost, conditions = list_lost_managers(known), list_conditions(known)
+            troubles = replace(troubles, managers=lost, conditions=conditions, letters=letters, more=more)
         every = list_problems(troubles, now=now, claim_ttl=self._runtime.settings.claim_ttl)
         found = [problem for problem in every if _is_wanted(problem, question)]
         page = question.page
@@ -88,7 +91,7 @@ class ProblemService:
         return ProblemPage(tuple(shown), following, len(found) if page.with_count else None, troubles.more)
 
     def one(self, problem_id: str) -> Problem:
-        """Return a problem, in four statements at most. NotFound if there is none, or no longer."""
+        """Return a problem, in five statements at most. NotFound if there is none, or no longer."""
         return self._read(problem_id)[0]
 
     def act(self, problem_id: str, action: ProblemAction, request: RepairRequest) -> Repair:
@@ -107,8 +110,9 @@ class ProblemService:
     def _read(self, problem_id: str) -> tuple[Problem, Troubles]:
         now = self._runtime.clock.now()
         kind, region, key = parse_problem_id(problem_id)
-        if kind is ProblemKind.MANAGER:
-            troubles = Troubles(managers=self._list_lost(now))
+        if kind in _OF_MANAGERS:
+            known = self._list_managers(now)
+            troubles = Troubles(managers=list_lost_managers(known), conditions=list_conditions(known))
         elif kind is ProblemKind.DELIVERY:
             troubles = Troubles(letters=self._runtime.store.dead_letters.read(now, key))
         else:
@@ -116,8 +120,12 @@ class ProblemService:
         every = list_problems(troubles, now=now, claim_ttl=self._runtime.settings.claim_ttl)
         return _find(every, problem_id), troubles
 
-    def _list_lost(self, now: datetime) -> tuple[LostManager, ...]:
-        return list_lost_managers(self._runtime.store.managers.all(now=now, claim_ttl=self._runtime.settings.claim_ttl))
+    def _list_managers(self, now: datetime) -> tuple[KnownManager, ...]:
+        return self._runtime.store.managers.all(now=now, claim_ttl=self._runtime.settings.claim_ttl)
+
+
+_OF_MANAGERS = frozenset({ProblemKind.MANAGER, ProblemKind.LOG, ProblemKind.ENFORCEMENT, ProblemKind.POLL})
+"""Kinds of problems that managers tell, or that they are."""
 
 
 def parse_problem_id(problem_id: str) -> tuple[ProblemKind, str | None, str]:
@@ -125,8 +133,8 @@ def parse_problem_id(problem_id: str) -> tuple[ProblemKind, str | None, str]:
     kind, _, rest = problem_id.partition(":")
     if kind not in set(map(str, ProblemKind)) or not rest:
         raise unknown_problem(problem_id)
-    if kind == ProblemKind.MANAGER:
-        return ProblemKind.MANAGER, None, rest
+    if kind in _OF_MANAGERS:
+        return ProblemKind(kind), None, rest
     if kind == ProblemKind.DELIVERY:
         # What it is about is the subscription; the position says which of its messages are meant.
         return ProblemKind.DELIVERY, None, rest.rpartition(":")[0]

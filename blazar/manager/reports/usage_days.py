@@ -9,6 +9,7 @@ from datetime import date
 
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.reports.energy import read_hosts
 from blazar.model.base.clock import to_second
 from blazar.model.reports.days import ClosedDay, list_open_days, list_touched, sum_day
 from blazar.model.reports.periods import DAY, day_at, window_of_day
@@ -64,8 +65,9 @@ class UsageDays(BackgroundThread):
             now = self._clock.now()
             # Before the snapshot: what it does not have has a higher position.
             position = self._store.usage_days.read_position()
+            book = read_hosts(self._store.energy, window)
             with self._store.reports.view_usage(window, now=now) as view:
-                rows = sum_day(day, window, view.uses, view.facts)
+                rows = sum_day(day, window, view.uses, view.facts, book)
             closed = ClosedDay(day, self._settings.time_zone, position)
             self._store.usage_days.replace_day(closed, rows, at=now)
             LOG.debug("Day %s is closed with %s rows", day, len(rows))

@@ -9,6 +9,9 @@ from functools import partial
 from typing import TypeVar
 
 from blazar.context import current, scope
+from blazar.manager.billing.booked_prices import BookedPrices
+from blazar.manager.billing.quoting import Quoting
+from blazar.manager.booking.asleep import find_waking
 from blazar.manager.booking.booking import Booker, Proposal
 from blazar.manager.changing.creation import Creation, CreationGrant
 from blazar.manager.changing.deletion import Deletion
@@ -18,6 +21,7 @@ from blazar.manager.common.busy_leases import LeasePatience
 from blazar.manager.common.notifications import CREATED
 from blazar.manager.common.request_keys import do_once, find_record, refuse_key
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.requests.price_limits import PriceLimits
 from blazar.manager.search.refusals import Refusals
 from blazar.manager.use.watch import UsageHolds
 from blazar.manager.waiting.waiting_list import WaitingList
@@ -26,6 +30,7 @@ from blazar.model.base.errors import BlazarError, Contention, NotEnoughResources
 from blazar.model.base.moments import NOW
 from blazar.model.base.paging import Page
 from blazar.model.base.window import check_order
+from blazar.model.billing.prices import LeasePrice
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.journal.entries import HistoryPage
 from blazar.model.leases.details import (
@@ -40,6 +45,7 @@ from blazar.model.leases.details import (
 from blazar.model.leases.lease import Lease, LeaseRevision
 from blazar.model.leases.requests import IdempotencyKey, LeaseChange, LeaseRequest
 from blazar.model.leases.states import HIDDEN_EVENTS, EndReason, LeaseKind, LeaseStatus
+from blazar.model.power.classes import POWERED
 
 T = TypeVar("T")
 
@@ -59,6 +65,7 @@ class LeaseCreator:
         self._refusals = refusals
         self._waiting_list = waiting_list
         self._hosts_to_evacuate = HostsToEvacuate(runtime)
+        self._price_limits = PriceLimits(Quoting(runtime))
 
     def create(self, request: LeaseRequest) -> Lease:
         """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all.
@@ -137,13 +144,22 @@ class LeaseCreator:
             # What those who wait leave to others has changed.
             grant.take(self._waiting_list.turns(grant.options))
         try:
-            return grant.propose(grant.find(attempt))
+            plan = grant.find(attempt)
+            if grant.new.max_price is not None:
+                self._quote(grant, plan)
+            return grant.propose(plan)
         except NotEnoughResources as error:
             if grant.confined:
                 raise StaleCalendar("what nobody waits for was taken meanwhile") from error
             raise
 
-    def preview(self, request: LeaseRequest) -> tuple[Lease, tuple[Allocation, ...]]:
+    def _quote(self, grant: CreationGrant, plan: AllocationPlan) -> None:
+        """Say what a lease costs. Conflict if that is more than it may."""
+        # What is emptied for a lease of best effort is not looked for again.
+        find = None if grant.lease.kind is LeaseKind.BEST_EFFORT else grant.find_instead
+        grant.price = self._price_limits.check(grant.lease, plan.allocations, grant.new.max_price, find)
+
+    def preview(self, request: LeaseRequest) -> LeaseDetails:
         """Return a lease as ``create`` would book it, with its allocations; nothing is written."""
         grant = self._granted(request)
         with scope(limit=self._runtime.settings.request_limit):
@@ -158,10 +174,11 @@ class LeaseCreator:
                     raise
                 waits = self._waiting_list.preview(grant.new, place)
                 grant.check_bounds()
-                return waits, ()
+                return describe_unwritten(self._runtime, waits, ())
+            self._quote(grant, plan)
             grant.check(plan)
             grant.check_bounds()
-        return grant.planned, tuple(plan.allocations)
+        return describe_unwritten(self._runtime, grant.planned, plan.allocations, grant.price)
 
 
 class LeaseService:
@@ -175,7 +192,7 @@ class LeaseService:
         self._updates = updates
         self._deletion = deletion
         self._refusals = refusals
-        self._usage_holds = UsageHolds(runtime)
+        self._usage_holds, self._prices = UsageHolds(runtime), BookedPrices(runtime)
         self.patience = LeasePatience(runtime)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
@@ -214,8 +231,8 @@ class LeaseService:
         return self._runtime.store.lease_pages.owner(lease_id)
 
     def details(self, lease_id: str) -> LeaseDetails:
-        """Return a lease with what it holds, past ones too; NotFound."""
-        return self._runtime.store.lease_pages.one(lease_id)
+        """Return a lease with what it holds and costs, past ones too; NotFound."""
+        return self._prices.add(self._runtime.store.lease_pages.one(lease_id))
 
     def history(self, lease_id: str, page: Page) -> HistoryPage:
         """Return a page of what was done to a lease, past ones too. InvalidInput for an unknown marker."""
@@ -231,7 +248,8 @@ class LeaseService:
         end = to_second(now) if wanted.end is NOW else wanted.end
         if begin is not None and end is not None:
             check_order(begin, end)
-        return self._runtime.store.lease_pages.page(wanted, page, now=now)
+        found = self._runtime.store.lease_pages.page(wanted, page, now=now)
+        return self._prices.add_to_page(found) if wanted.with_prices else found
 
     def verdict(self, lease_id: str) -> ImmediateVerdict:
         """Return what has become of the request for an immediate lease; NotFound."""
@@ -263,13 +281,15 @@ class LeaseService:
     def book(self, request: LeaseRequest) -> BookedLease:
         """Create a lease as ``create`` does, once for each key; for a dry run return what would be booked."""
         if request.dry_run:
-            return BookedLease(describe_unwritten(self._runtime, *self.creator.preview(request)))
+            return BookedLease(self.creator.preview(request))
         return do_once(request.key, self.replay, lambda: self._book(request))
 
     def _book(self, request: LeaseRequest) -> BookedLease:
         made = self.create(request)
         limit = self._runtime.settings.immediate_timeout if made.kind is LeaseKind.IMMEDIATE else None
-        return BookedLease(self.details(made.id), limit=limit)
+        details = self._prices.add(self._runtime.store.lease_pages.one(made.id), with_costs=False)
+        hosts = [held.resource_id for held in details.held if held.kind in POWERED]
+        return BookedLease(replace(details, waking=find_waking(self._runtime, details.lease, hosts)), limit=limit)
 
     def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
         """Change a lease as ``update`` does; for a dry run return what it would be."""
@@ -302,8 +322,10 @@ class LeaseService:
             self.patience.until_gone(left)
 
 
-def describe_unwritten(runtime: Runtime, lease: Lease, allocations: Collection[Allocation]) -> LeaseDetails:
-    """Return a lease that is not written, with the resources that it would have."""
+def describe_unwritten(
+    runtime: Runtime, lease: Lease, allocations: Collection[Allocation], price: LeasePrice | None = None
+) -> LeaseDetails:
+    """Return a lease that is not written, with the resources that it would have, and what it would cost."""
     names = runtime.store.lease_pages.resource_names({allocation.resource_id for allocation in allocations})
     resources = tuple(
         HeldResource(
@@ -318,4 +340,5 @@ def describe_unwritten(runtime: Runtime, lease: Lease, allocations: Collection[A
         for allocation in allocations
     )
     shown = replace(lease, events=tuple(e for e in lease.events if e.event_type not in HIDDEN_EVENTS))
-    return LeaseDetails(shown, resources)
+    hosts = [allocation.resource_id for allocation in allocations if allocation.kind in POWERED]
+    return LeaseDetails(shown, resources, price, find_waking(runtime, lease, hosts))

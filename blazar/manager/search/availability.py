@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from blazar.calendar.openings import Budget, KindSearch
 from blazar.calendar.timeline import from_epoch
 from blazar.enforcement import LeaseView
+from blazar.manager.billing.quoting import Quoting, price_nothing
+from blazar.manager.booking.asleep import read_asleep
 from blazar.manager.booking.booking import PlacementRequest, Selectable, find_whole_kinds, match_visible
 from blazar.manager.booking.lease_changes import ChangeQuestion
 from blazar.manager.changing.change_decisions import check_not_ended, entitle
@@ -17,7 +19,7 @@ from blazar.manager.changing.new_leases import NewLeases
 from blazar.manager.changing.updates import Updates
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases.dates import changed_window
-from blazar.manager.outbox.enforcement_check import make_view
+from blazar.manager.outbox.enforcement_check import find_spending, is_spending_read, make_view
 from blazar.manager.search.free_time import FreeTime, RequestPlace, SearchLimits
 from blazar.manager.search.search_times import Times, read_changed_times, read_extension, read_times
 from blazar.model.base.clock import Clock, to_second
@@ -27,7 +29,10 @@ from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.limits import Bounds
 from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest
-from blazar.model.search.availability import Availability, AvailabilityQuestion, FreeWindow
+from blazar.model.power.classes import POWERED
+from blazar.model.power.states import ALL_AWAKE
+from blazar.model.search.availability import Alternative, Availability, AvailabilityQuestion, Change, FreeWindow
+from blazar.store.calendar.views import RangeView
 
 SECOND = timedelta(seconds=1)
 
@@ -89,6 +94,7 @@ class AvailabilityService:
         self._updates = updates
         self._checks_references = checks_references
         self._new_leases = NewLeases(runtime)
+        self._quoting = Quoting(runtime)
 
     def find(self, question: AvailabilityQuestion) -> Availability:
         """Answer a question. InvalidInput, NotFound, WrongState, Conflict, EnforcementUnavailable, OutOfTime."""
@@ -239,15 +245,8 @@ class AvailabilityService:
         settings, enforcement = self._runtime.settings, self._runtime.enforcement
         budget = Budget(settings.search_placements, check=Deadline(self._runtime.clock, settings.search_limit).check)
         bounds = self._runtime.bounds_of(wanted.project_id) if wanted.is_new else Bounds()
-        seen = self._runtime.store.calendar.view_range(
-            find_whole_kinds(wanted.requests),
-            range_,
-            now=now,
-            besides=wanted.besides,
-            use_of=wanted.project_id if enforcement.needs_use else None,
-            reach=enforcement.usage_window(range_) if enforcement.needs_use else None,
-            count_of=wanted.project_id if bounds.depends_on_project else None,
-        )
+        seen = self._view_range(wanted, bounds, range_, now)
+        asleep = read_asleep(self._runtime, range_.start, now) if seen.timelines.keys() & set(POWERED) else ALL_AWAKE
         kinds = {
             kind: KindSearch(
                 [request.demand for request in wanted.requests if request.demand.kind == kind],
@@ -255,15 +254,16 @@ class AvailabilityService:
                 seen.catalogs[kind].resources,
                 match_visible(seen.catalogs[kind], Selectable(wanted.project_id)),
                 budget,
-                settings.strategy,
+                settings.strategy_of(kind),
+                asleep=asleep if kind in POWERED else ALL_AWAKE,
             )
             for kind, timeline in seen.timelines.items()
         }
         standing = bounds.refusals(*seen.so_far, more=len(wanted.lease.reservations))
-        limits = SearchLimits(enforcement, asker, now, seen.use, wanted.current, standing)
+        spending = find_spending(self._runtime, seen.use)
+        limits = SearchLimits(enforcement, asker, now, seen.use, wanted.current, standing, spending)
         # What is made of others takes nothing itself.
-        known = {r.id: r for r in wanted.lease.reservations}
-        taking = tuple(known[request.reservation_id] for request in wanted.requests)
+        taking = tuple(r for p in wanted.requests for r in wanted.lease.reservations if r.id == p.reservation_id)
         numbers = {r.id: number for number, r in enumerate(wanted.lease.asked_for)}
         return FreeTime(
             replace(wanted.lease, reservations=taking),
@@ -273,6 +273,20 @@ class AvailabilityService:
             kinds,
             limits,
             budget,
+            self._quoting.quote_windows(wanted.lease, now) if wanted.is_new else price_nothing,
+        )
+
+    def _view_range(self, wanted: _SoughtLease, bounds: Bounds, range_: Window, now: datetime) -> RangeView:
+        enforcement = self._runtime.enforcement
+        return self._runtime.store.calendar.view_range(
+            find_whole_kinds(wanted.requests),
+            range_,
+            now=now,
+            besides=wanted.besides,
+            use_of=wanted.project_id if enforcement.needs_use else None,
+            reach=enforcement.usage_window(range_) if enforcement.needs_use else None,
+            spends=is_spending_read(self._runtime),
+            count_of=wanted.project_id if bounds.depends_on_project else None,
         )
 
     def _searched(
@@ -297,13 +311,18 @@ class AvailabilityService:
             complete=found.complete,
             openings=openings,
         )
-        if fits or not (question.explain or question.alternatives):
+        if not (question.explain or question.alternatives):
+            return answer
+        first = free_time.find_granted(openings, length, times.latest) if question.alternatives else None
+        if fits:
+            # There is room; what is refused then may be granted at another time.
+            if moves and first is not None and first.window != window:
+                return replace(answer, alternatives=(Alternative(Change.TIME, first.window, price=first.price),))
             return answer
         reasons = free_time.reasons(window, times.latest)
         answer = replace(answer, reasons=free_time.of_request(reasons) if question.explain else ())
         if not question.alternatives:
             return answer
-        first = next((opening for opening in openings if not opening.refusals), None)
         if not openings and question.duration is None and moves:
             later_ = free_time.find(window, times.latest - length, times.latest, 1)
             found_later = (free_time.free_window(opening, length) for opening in later_.openings)

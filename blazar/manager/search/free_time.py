@@ -15,13 +15,18 @@ from blazar.calendar.placement import Placement
 from blazar.calendar.reasons import RequirementPart, explain_misfits, split_requirement
 from blazar.calendar.timeline import epoch, from_epoch
 from blazar.enforcement import AllocatedResource, Enforcement, LeaseView, Question
+from blazar.manager.billing.quoting import QuoteWindow, price_nothing
 from blazar.manager.booking.booking import PlacementRequest
 from blazar.model.base.errors import UsageDenied
 from blazar.model.base.window import Window
+from blazar.model.billing.prices import LeasePrice
+from blazar.model.billing.spending import ProjectSpending
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.reservation import Content
+from blazar.model.power.classes import POWERED
+from blazar.model.power.states import WakingHosts
 from blazar.model.resources.regions import region_requirement
 from blazar.model.resources.requirements import All, Anything, join_requirements, parse_requirement
 from blazar.model.resources.resource import Resource, ResourceKind
@@ -33,6 +38,7 @@ from blazar.model.search.availability import (
     FreeWindow,
     LimitedBy,
     WindowReason,
+    name_count,
 )
 from blazar.model.use.resource_hours import ProjectUse
 
@@ -89,8 +95,7 @@ def find_parts(
 def ask_for_count(parameters: Content, place: RequestPlace, count: int) -> Mapping[str, int | str]:
     """Return what to put over a reservation in the request, to ask for this many."""
     named = {} if place.id is None else {"id": place.id}
-    counts = {"amount": count} if "amount" in parameters.values else {"min": count, "max": count}
-    return {**named, **counts}
+    return {**named, **name_count(parameters.values, count)}
 
 
 SECOND = timedelta(seconds=1)
@@ -109,6 +114,7 @@ class SearchLimits:
     use: ProjectUse | None = None
     current: LeaseView | None = None
     standing: tuple[UsageDenied, ...] = ()
+    spending: ProjectSpending | None = None
 
 
 @dataclass(slots=True)
@@ -126,7 +132,9 @@ class FreeTime:
     kinds: Mapping[ResourceKind, KindSearch]
     limits: SearchLimits
     budget: Budget
+    quote: QuoteWindow = price_nothing
     _places: list[tuple[ResourceKind, int]] = field(default_factory=list)
+    _known: dict[int, Resource] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         counts = dict.fromkeys(self.kinds, 0)
@@ -169,11 +177,33 @@ class FreeTime:
             tuple(counts),
             self.refusals(window, placements),
             tuple(regions),
+            self.quote(window, partial(self.allocated, placements)),
+            self._find_waking(placements, start),
         )
+
+    def _find_waking(self, placements: Mapping[ResourceKind, Placement], start: datetime) -> WakingHosts | None:
+        """Return what a lease that starts then waits for; None if all of its hosts and pools are awake."""
+        kinds = [kind for kind in POWERED if kind in self.kinds]
+        ids = [id_ for kind in kinds for id_ in placements[kind].resource_ids]
+        return self.kinds[kinds[0]].asleep.find_waking(ids, start) if kinds else None
+
+    def find_granted(self, openings: Sequence[FreeWindow], length: timedelta, latest: datetime) -> FreeWindow | None:
+        """Return the first opening to which nobody objects, or at the start that a refusal of one offers; None."""
+        for opening in openings:
+            if not opening.refusals:
+                return opening
+            offered = (refusal.data.get("fits", {}).get("start_date") for refusal in opening.refusals)
+            for start in sorted(datetime.fromisoformat(one) for one in offered if one is not None):
+                if opening.window.start < start <= opening.last_start:
+                    found = self.find(Window(start, start + length), start, latest, 1).openings
+                    moved = self.free_window(found[0], length) if found else None
+                    if moved is not None and not moved.refusals:
+                        return moved
+        return None
 
     def refusals(self, window: Window, placements: Mapping[ResourceKind, Placement]) -> tuple[EnforcementRefusal, ...]:
         """Return what the limits of the project object to in a window with these placements."""
-        return self._objections(window, lambda: self._allocated(placements))
+        return self._objections(window, lambda: self.allocated(placements))
 
     def kept_refusals(self, window: Window) -> tuple[EnforcementRefusal, ...]:
         """Return what they object to in a window in which the lease keeps the resources that it has."""
@@ -192,13 +222,14 @@ class FreeTime:
         self.budget.check()
         lease = replace(self.lease, window=window)
         question = Question(
-            limits.enforcement.make_context(lease, limits.actor),
+            limits.enforcement.identity.make_context(lease, limits.actor),
             limits.now,
             LeaseView(lease.without_secrets, allocated),
             limits.current,
             limits.use.leases if limits.use else (),
             limits.use.usage if limits.use else (),
             limits.use.own_usage if limits.use else (),
+            limits.spending,
         )
         return limits.enforcement.refusals(question)
 
@@ -232,12 +263,12 @@ class FreeTime:
         start, end = epoch(window.start), epoch(window.end)
         found = []
         if first is not None:
-            found.append(Alternative(Change.TIME, first.window))
+            found.append(Alternative(Change.TIME, first.window, price=first.price))
         short = {reason.reservation: reason.free for reason in reasons}
         free: dict[ResourceKind, list[int]] = {kind: [] for kind in self.kinds}
         for number, request in enumerate(self.requests):
             free[request.demand.kind].append(short.get(number, request.demand.min_count))
-        granted = partial(self._granted, window.start)
+        granted = _Granting(self, window.start)
         # Nobody can ask for fewer of what a reservation is made of.
         fixed = any(reservation.parent is not None for reservation in self.lease.reservations)
         counts = None if fixed else alternatives.find_fewer(self.searches, list(free.values()), start, end, granted)
@@ -249,11 +280,12 @@ class FreeTime:
                     self.lease.reservations, self.requests, self.asked, self._places, strict=True
                 )
             )
-            found.append(Alternative(Change.COUNT, window, counts=fewer))
+            found.append(Alternative(Change.COUNT, window, counts=fewer, price=granted.quote()))
         if (until := alternatives.find_shorter(self.searches, start, end, granted)) is not None:
-            found.append(Alternative(Change.DURATION, Window(window.start, from_epoch(until))))
+            shorter = Window(window.start, from_epoch(until))
+            found.append(Alternative(Change.DURATION, shorter, price=granted.quote()))
         if (part := self._droppable(reasons, start, end, granted)) is not None:
-            found.append(Alternative(Change.REQUIREMENT, window, drop=part.pointer))
+            found.append(Alternative(Change.REQUIREMENT, window, drop=part.pointer, price=granted.quote()))
         return tuple(found)
 
     def kept_until(self, window: Window, latest: datetime) -> datetime | None:
@@ -301,9 +333,6 @@ class FreeTime:
         reservation, demand = self.lease.reservations[number], self.requests[number].demand
         return find_parts(reservation.parameters, demand, self.asked[number], region=reservation.region)
 
-    def _granted(self, start: datetime, end: int, placements: Sequence[Placement]) -> bool:
-        return not self.refusals(Window(start, from_epoch(end)), dict(zip(self.kinds, placements, strict=True)))
-
     def _droppable(
         self, reasons: Sequence[WindowReason], start: int, end: int, granted: Granted
     ) -> RequirementPart | None:
@@ -317,8 +346,11 @@ class FreeTime:
                 return part
         return None
 
-    def _allocated(self, placements: Mapping[ResourceKind, Placement]) -> tuple[AllocatedResource, ...]:
-        known: dict[int, Resource] = {r.id: r for kind in self.kinds.values() for r in kind.resources}
+    def allocated(self, placements: Mapping[ResourceKind, Placement]) -> tuple[AllocatedResource, ...]:
+        """Return what the reservations that take resources have with these placements."""
+        if not self._known:
+            self._known.update({r.id: r for kind in self.kinds.values() for r in kind.resources})
+        known = self._known
         return tuple(
             AllocatedResource(
                 request.reservation_id, known[share.resource_id], share.count, size is None, request.demand.per_instance
@@ -328,3 +360,30 @@ class FreeTime:
             for size in (request.demand.per_instance,)
             for share in placements[kind].assignments[index]
         )
+
+
+@dataclass(slots=True)
+class _Granting:
+    """Tells whether the limits of the project allow placements from a start on, and remembers the last that they do.
+
+    That is what a search for the most that is granted has found in the end.
+    """
+
+    free_time: FreeTime
+    start: datetime
+    _last: tuple[Window, Mapping[ResourceKind, Placement]] | None = None
+
+    def __call__(self, end: int, placements: Sequence[Placement]) -> bool:
+        window = Window(self.start, from_epoch(end))
+        of_kinds = dict(zip(self.free_time.kinds, placements, strict=True))
+        is_granted = not self.free_time.refusals(window, of_kinds)
+        if is_granted:
+            self._last = window, of_kinds
+        return is_granted
+
+    def quote(self) -> LeasePrice | None:
+        """Return what that costs; None: nothing has a price."""
+        if self._last is None:
+            return None
+        window, placements = self._last
+        return self.free_time.quote(window, partial(self.free_time.allocated, placements))

@@ -9,31 +9,38 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 
 from blazar.context import scope
 from blazar.enforcement import Occasion
+from blazar.manager.billing.booked_prices import BookedPrices
 from blazar.manager.booking.booking import Booker, PlacementRequest, Proposal
 from blazar.manager.changing.new_leases import NewLease, NewLeases
 from blazar.manager.common.notifications import UPDATED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import dates, lifecycle
+from blazar.manager.series.change_attempts import (
+    ChangeAttempt,
+    SeriesAfter,
+    allocate,
+    find_moved,
+    list_occurrences,
+    select_granted,
+)
 from blazar.manager.series.occurrences import (
     check_fits,
     copy_for_occurrence,
     find_first_changed,
     find_first_to_come,
-    mark_unfit,
     seal_template,
     select_coming,
 )
-from blazar.manager.series.plans import PlannedSeries, SeriesCheck
+from blazar.manager.series.plans import SeriesCheck
 from blazar.manager.series.work import SeriesWork
 from blazar.model.base.clock import spell, to_second
-from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, check_revision
+from blazar.model.base.errors import Conflict, InvalidInput, check_revision
 from blazar.model.base.window import Window
-from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, PartOfSeries
 from blazar.model.leases.reminders import check_recurring, skip_past
 from blazar.model.leases.requests import Actor
@@ -48,24 +55,8 @@ from blazar.model.series.changes import (
 from blazar.model.series.checks import Fit, check_series
 from blazar.model.series.details import OccurrenceState, Series, SeriesDetails, SeriesOccurrence, SeriesStatus, Template
 from blazar.model.series.recurrence import Occurrence
-from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.booking.commit import Commit, LeaseWrite, limit_prices
 from blazar.store.series.series import SeriesExchange
-
-
-@dataclass(frozen=True, slots=True)
-class _SeriesAfter:
-    """What a change leads to: the series before it, what is left of that, and the one from ``first`` on.
-
-    ``leases`` are those that change, ``kept`` what stays as it is, and ``coming`` what is planned.
-    """
-
-    before: Series
-    old: Series | None
-    new: Series
-    first: datetime
-    leases: Mapping[str, Lease]
-    kept: Mapping[datetime, SeriesOccurrence]
-    coming: tuple[Occurrence, ...]
 
 
 class _AsBefore(Exception):
@@ -76,18 +67,6 @@ class _AsBefore(Exception):
         self.found = found
 
 
-@dataclass(frozen=True, slots=True)
-class _ChangeAttempt:
-    """A plan of what is wanted, with the lease of each occurrence that fits, and what enforcement objects to."""
-
-    wanted: _SeriesAfter
-    planned: PlannedSeries
-    copies: Mapping[datetime, NewLease]
-    model: NewLease
-    check: SeriesCheck
-    objections: Mapping[str, BlazarError]
-
-
 class SeriesChanger:
     """Changes series, all or nothing."""
 
@@ -96,49 +75,55 @@ class SeriesChanger:
         self._booker = booker
         self._work = work
         self._new_leases = NewLeases(runtime)
+        self._prices = BookedPrices(runtime)
 
     def change(self, series_id: str, change: SeriesChange) -> SeriesDetails:
         """Change a series, and return the one that goes on; for a dry run return what it would be.
 
         NotFound, InvalidInput, Conflict, NotEnoughResources, UsageDenied, Contention, PreconditionFailed.
         """
-        if self._runtime.enforcement.listens_to(Occasion.UPDATED):
-            raise Conflict(
-                "an external service is told of each change of a lease here, and a series cannot be changed at once: "
-                "change its leases one by one, or delete it and make another one"
-            )
+        self._check_nobody_listens()
         new_id = str(uuid.uuid4())
 
-        def find() -> _ChangeAttempt:
-            return self._planned(self._wanted(series_id, new_id, change))
+        def propose(_: int) -> Proposal[ChangeAttempt]:
+            found = self._planned(self._wanted(series_id, new_id, change))
+            return Proposal(found, Commit((), at=self._runtime.clock.now()))
 
-        def propose(_: int) -> Proposal[_ChangeAttempt]:
-            return Proposal(find(), Commit((), at=self._runtime.clock.now()))
+        def try_change(proposal: Proposal[ChangeAttempt]) -> Proposal[ChangeAttempt]:
+            return replace(proposal, found=self._price(self._judge(proposal.found, change)))
 
-        def check(proposal: Proposal[_ChangeAttempt]) -> Proposal[_ChangeAttempt]:
+        def check(proposal: Proposal[ChangeAttempt]) -> Proposal[ChangeAttempt]:
             attempt = self._judge(proposal.found, change)
-            check_fits(attempt.wanted.new, _list_occurrences(attempt))
+            check_fits(attempt.wanted.new, list_occurrences(attempt))
             return Proposal(attempt, self._commit(attempt))
 
-        def write(proposal: Proposal[_ChangeAttempt], commit: Commit) -> Sequence[Lease]:
+        def write(proposal: Proposal[ChangeAttempt], commit: Commit) -> Sequence[Lease]:
             return self._runtime.store.series.exchange(self._exchange(proposal.found), commit)
 
         with scope(limit=self._runtime.settings.request_limit), point_errors_at_changed_field(change):
             if change.dry_run:
-                attempt = self._judge(find(), change)
-                return SeriesDetails(attempt.wanted.new, _list_occurrences(attempt))
+                attempt = self._booker.book(propose, check=try_change, dry_run=True).found
+                return SeriesDetails(attempt.wanted.new, list_occurrences(attempt))
             try:
                 done = self._booker.book(propose, check=check, write=write).found
             except _AsBefore as same:
                 return same.found
-            for lease in _find_moved(done):
+            for lease in find_moved(done):
                 self._runtime.notifier.notify(UPDATED, lease)
             self._runtime.signals.events_due()
             self._work.work_on(done.wanted.new.id)
         self._work.wake()
         return self._runtime.store.series.one(done.wanted.new.id, self._runtime.clock.now())
 
-    def _wanted(self, series_id: str, new_id: str, change: SeriesChange) -> _SeriesAfter:
+    def _check_nobody_listens(self) -> None:
+        """Raise Conflict if an external service is told of each change of a lease."""
+        if self._runtime.enforcement.listens_to(Occasion.UPDATED):
+            raise Conflict(
+                "an external service is told of each change of a lease here, and a series cannot be changed at once: "
+                "change its leases one by one, or delete it and make another one"
+            )
+
+    def _wanted(self, series_id: str, new_id: str, change: SeriesChange) -> SeriesAfter:
         """Return what a change leads to. InvalidInput, Conflict, PreconditionFailed."""
         store, now = self._runtime.store.series, self._runtime.clock.now()
         found = store.one(series_id, now)
@@ -180,17 +165,17 @@ class SeriesChanger:
                 f"themselves; delete the series{_give_back_phrase(len(changing))}, or choose a later end",
                 at="/rule",
             )
-        return _SeriesAfter(before, old if earlier else None, new, first, changing, kept, coming)
+        return SeriesAfter(before, old if earlier else None, new, first, changing, kept, coming)
 
     def _change_template(self, template: Template, change: SeriesChange) -> Template:
         if change.reservations is not None and change.asked_by is not None:
             asked = replace(template, reservations=change.reservations, operator=change.asked_by.operator)
             template = seal_template(self._runtime, asked, before=template)
-        if change.reminders is not None:
-            template = replace(template, reminders=change.reminders)
+        template = replace(template, max_price=change.max_price if change.sets_max_price else template.max_price)
+        template = replace(template, reminders=template.reminders if change.reminders is None else change.reminders)
         return replace(template, before_end=change.before_end) if change.sets_before_end else template
 
-    def _planned(self, wanted: _SeriesAfter) -> _ChangeAttempt:
+    def _planned(self, wanted: SeriesAfter) -> ChangeAttempt:
         """Plan what is to come, as if the leases that change had nothing. InvalidInput, OthersWait."""
         runtime, new = self._runtime, wanted.new
         listed = [SeriesOccurrence(o.recurrence_id, o.start, o.end) for o in wanted.coming]
@@ -216,11 +201,11 @@ class SeriesChanger:
                 if lease is None
                 else self._moved(wanted, planned.new, lease, occurrence.occurrence, at)
             )
-        check = SeriesCheck(runtime, without=frozenset(wanted.leases))
-        return _ChangeAttempt(wanted, planned, copies, planned.new, check, {})
+        check = SeriesCheck(runtime, new.template.max_price, without=frozenset(wanted.leases))
+        return ChangeAttempt(wanted, planned, copies, planned.new, check, {})
 
     def _moved(
-        self, wanted: _SeriesAfter, model: NewLease, lease: Lease, occurrence: Occurrence, window: Window
+        self, wanted: SeriesAfter, model: NewLease, lease: Lease, occurrence: Occurrence, window: Window
     ) -> NewLease:
         """Return a lease with other dates, and what its own reservations ask of the calendar."""
         now = self._runtime.clock.now()
@@ -239,7 +224,7 @@ class SeriesChanger:
         requests = (PlacementRequest(own[r.reservation_id], r.demand) for r in model.placement_requests)
         return replace(model, lease=after, placement_requests=tuple(requests))
 
-    def _events(self, wanted: _SeriesAfter, lease: Lease, window: Window, now: datetime) -> Iterator[Event]:
+    def _events(self, wanted: SeriesAfter, lease: Lease, window: Window, now: datetime) -> Iterator[Event]:
         """Yield the events of a lease with other dates; its warning stays as long before the end by default."""
         series = wanted.new
         resets = series.template.before_end is None and wanted.before.template.before_end is not None
@@ -260,10 +245,10 @@ class SeriesChanger:
         if missing and (at := dates.new_before_end(window, asked, lead)) is not None:
             yield lifecycle.new_event(EventType.BEFORE_END, at, now, due_at=at)
 
-    def _judge(self, attempt: _ChangeAttempt, change: SeriesChange) -> _ChangeAttempt:
+    def _judge(self, attempt: ChangeAttempt, change: SeriesChange) -> ChangeAttempt:
         """Return an attempt with what enforcement objects to. UsageDenied if all or nothing is wanted."""
         series = attempt.wanted.new
-        wanted = [(copy.lease, _allocate(attempt, id_)) for id_, copy in attempt.copies.items()]
+        wanted = [(copy.lease, allocate(attempt, id_)) for id_, copy in attempt.copies.items()]
         actor = change.asked_by or Actor(series.user_id, series.project_id)
         count = len(attempt.wanted.leases)
         leases, reservations = attempt.planned.so_far
@@ -273,12 +258,19 @@ class SeriesChanger:
             raise next(iter(objections.values()))
         return replace(attempt, objections=objections)
 
-    def _commit(self, attempt: _ChangeAttempt) -> Commit:
+    def _price(self, attempt: ChangeAttempt) -> ChangeAttempt:
+        """Return an attempt with what its leases would cost. UsageDenied if that is more than the project may spend."""
+        is_refused = attempt.wanted.new.fit is Fit.ALL and not all(o.fits for o in attempt.planned.plan.occurrences)
+        if is_refused:
+            return attempt
+        return replace(attempt, prices=self._prices.price_leases(self._commit(attempt)))
+
+    def _commit(self, attempt: ChangeAttempt) -> Commit:
         """Return what becomes of the leases: those that stay get other dates, the rest is deleted or made."""
         wanted, now = attempt.wanted, self._runtime.clock.now()
         stay = {
-            copy.lease.id: LeaseWrite(wanted.leases.get(copy.lease.id), copy.lease, _allocate(attempt, id_))
-            for id_, copy in _select_granted(attempt).items()
+            copy.lease.id: LeaseWrite(wanted.leases.get(copy.lease.id), copy.lease, allocate(attempt, id_))
+            for id_, copy in select_granted(attempt).items()
         }
         gone = [
             LeaseWrite(lease, lifecycle.begin_deletion(lease, now=now))
@@ -286,22 +278,24 @@ class SeriesChanger:
             if id_ not in stay
         ]
         taken = {allocation.resource_id for write in stay.values() for allocation in write.allocations}
+        new = [write for write in stay.values() if write.before is None]
         return Commit(
-            [write for write in stay.values() if write.before is None],
+            new,
             at=now,
             redated=[*(stay[id_] for id_ in wanted.leases if id_ in stay), *gone],
             generations={id_: attempt.planned.generations[id_] for id_ in taken},
             uses=attempt.check.uses,
+            most=limit_prices([write.after.id for write in new], attempt.check.max_price),
         )
 
-    def _exchange(self, attempt: _ChangeAttempt) -> SeriesExchange:
+    def _exchange(self, attempt: ChangeAttempt) -> SeriesExchange:
         wanted = attempt.wanted
-        booked = {id_: copy.lease for id_, copy in _select_granted(attempt).items()}
+        booked = {id_: copy.lease for id_, copy in select_granted(attempt).items()}
         listed = [
             replace(occurrence, state=OccurrenceState.BOOKED, lease_id=booked[occurrence.recurrence_id].id)
             if occurrence.recurrence_id in booked
             else occurrence
-            for occurrence in _list_occurrences(attempt)
+            for occurrence in list_occurrences(attempt)
             if occurrence.recurrence_id not in wanted.kept
         ]
         return SeriesExchange(
@@ -339,21 +333,6 @@ def _select_changing(
     return changing, kept
 
 
-def _select_granted(attempt: _ChangeAttempt) -> Mapping[datetime, NewLease]:
-    """Return the leases to which nobody objects, by the recurrence id of their occurrence."""
-    return {id_: copy for id_, copy in attempt.copies.items() if copy.lease.id not in attempt.objections}
-
-
-def _find_moved(attempt: _ChangeAttempt) -> list[Lease]:
-    """Return the leases that have got other dates, as saved."""
-    leases = {copy.lease.id: copy.lease for copy in _select_granted(attempt).values()}
-    return [
-        replace(leases[id_], revision=lease.revision + 1)
-        for id_, lease in attempt.wanted.leases.items()
-        if id_ in leases
-    ]
-
-
 def _is_as_before(change: SeriesChange, found: SeriesDetails) -> bool:
     """Tell whether a change leaves a series as it is. What did not fit is tried again by any change."""
     series = found.series
@@ -376,25 +355,3 @@ def _has_shape(lease: Lease, model: Lease) -> bool:
     return [(r.resource_type, r.region) for r in lease.reservations] == [
         (r.resource_type, r.region) for r in model.reservations
     ]
-
-
-def _allocate(attempt: _ChangeAttempt, recurrence_id: datetime) -> tuple[Allocation, ...]:
-    planned = next(e for e in attempt.planned.plan.occurrences if e.occurrence.recurrence_id == recurrence_id)
-    return attempt.planned.allocations(attempt.copies[recurrence_id], planned)
-
-
-def _list_occurrences(attempt: _ChangeAttempt) -> tuple[SeriesOccurrence, ...]:
-    """Return the occurrences from the change on: those that stay as they are, and what becomes of the others."""
-    found = list(attempt.wanted.kept.values())
-    for planned in attempt.planned.plan.occurrences:
-        id_ = planned.occurrence.recurrence_id
-        copy = attempt.copies.get(id_)
-        error = None if copy is None else attempt.objections.get(copy.lease.id)
-        if copy is None:
-            found.append(replace(mark_unfit(planned), opening=planned.opening))
-        elif error is not None:
-            found.append(mark_unfit(planned, error.public or error.message))
-        else:
-            lease_id = copy.lease.id if copy.lease.id in attempt.wanted.leases else None
-            found.append(SeriesOccurrence(id_, copy.lease.window.start, copy.lease.window.end, lease_id=lease_id))
-    return tuple(sorted(found, key=lambda occurrence: (occurrence.start, occurrence.recurrence_id)))

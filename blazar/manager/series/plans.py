@@ -6,16 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from fractions import Fraction
 
 from blazar.calendar.openings import Budget, KindSearch
 from blazar.calendar.series import PlannedOccurrence, SeriesPlan, plan_series
 from blazar.calendar.timeline import Timeline, Use, epoch
 from blazar.enforcement import Question
+from blazar.enforcement.pricing import add_lease
+from blazar.manager.billing.quoting import Quoting
+from blazar.manager.billing.refusals import refuse_price, tell_excess
 from blazar.manager.booking.booking import Selectable, find_whole_kinds, match_visible
 from blazar.manager.booking.unique_names import find_taken_names
 from blazar.manager.changing.new_leases import NewLease
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.outbox.enforcement_check import make_view
+from blazar.manager.outbox.enforcement_check import find_spending, is_spending_read, make_view
 from blazar.manager.series.occurrences import allocate
 from blazar.manager.waiting.waiting_list import WaitingList
 from blazar.model.base.clock import later, to_second
@@ -122,7 +126,7 @@ class SeriesPlanner:
             catalog.resources,
             match_visible(catalog, Selectable(option.lease.project_id)),
             budget,
-            self._runtime.settings.strategy,
+            self._runtime.settings.strategy_of(kind),
             self._runtime.settings.seed(),
         )
 
@@ -160,10 +164,11 @@ class SeriesCheck:
     """Asks enforcement for each lease of a part of a series, as if those before it had been granted.
 
     What the project has is read once for all of them, leases ``without`` left out. ``use`` is that, which the booking
-    must find unchanged.
+    must find unchanged. Each lease that is new may cost ``max_price`` at most.
     """
 
     runtime: Runtime
+    max_price: str | None = None
     without: frozenset[str] = frozenset()
     use: ProjectUse | None = None
     _passed: dict[str, dict[int, object]] = field(default_factory=dict)
@@ -182,6 +187,7 @@ class SeriesCheck:
         found: dict[str, BlazarError] = dict(
             find_taken_names(self.runtime, [lease for lease, _ in wanted], self.without)
         )
+        found |= self._list_dear([one for one in wanted if one[0].id not in found])
         first = wanted[0][0]
         bounds, enforcement = self.runtime.bounds_of(first.project_id), self.runtime.enforcement
         checked = [lease_allocations for lease_allocations in wanted if lease_allocations[0].id not in found]
@@ -190,21 +196,19 @@ class SeriesCheck:
             self._read(first.project_id, [lease.window for lease, _ in checked])
         others = [lease for lease in self.use.leases if lease.lease_id not in self.without] if self.use else []
         usage = [record for record in self.use.usage if record.lease_id not in self.without] if self.use else []
+        # What leases are changed instead of has its price still: the transaction knows the difference.
+        spending = None if self.without else find_spending(self.runtime, self.use)
         for lease, allocations in checked:
             more = len(lease.reservations)
             shown = make_view(self.runtime.store, lease, allocations) if enforcement.enabled else None
             try:
                 bounds.check_project(so_far[0] + granted, so_far[1] + granted * more, more=more)
                 if shown is not None:
-                    question = Question(
-                        enforcement.make_context(lease, actor),
-                        self.runtime.clock.now(),
-                        shown,
-                        None,
-                        tuple(others),
-                        tuple(usage),
-                    )
+                    now, context = self.runtime.clock.now(), enforcement.identity.make_context(lease, actor)
+                    question = Question(context, now, shown, None, tuple(others), tuple(usage), (), spending)
                     enforcement.check(question, self._passed.setdefault(lease.id, {}))
+                    if self.use is not None:
+                        self.use = enforcement.complete_use(self.use, question)
             except UsageDenied as error:
                 found[lease.id] = error
                 continue
@@ -212,7 +216,21 @@ class SeriesCheck:
             if shown is not None and enforcement.needs_use:
                 others.append(HostUse(lease.id, lease.window, shown.hosts))
                 usage += shown.usage_records(lease.window)
+                spending = add_lease(spending, shown, now)
         return found
+
+    def _list_dear(self, wanted: Sequence[tuple[Lease, Sequence[Allocation]]]) -> Mapping[str, BlazarError]:
+        """Return errors for the new leases that cost more than they may, by id."""
+        if self.max_price is None:
+            return {}
+        quoting, most = Quoting(self.runtime), self.max_price
+        quoted = [(one.id, quoting.quote_new(one, held)) for one, held in wanted if one.id not in self.without]
+        advice = "allow more, ask for less, or for as many as fit with fit"
+        return {
+            id_: refuse_price(tell_excess(price, most, advice), price, most)
+            for id_, price in quoted
+            if price is not None and price.value > Fraction(most)
+        }
 
     def _read(self, project_id: str, windows: Sequence[Window]) -> None:
         span = Window(min(window.start for window in windows), max(window.end for window in windows))
@@ -222,4 +240,5 @@ class SeriesCheck:
             besides="",
             reach=self.runtime.enforcement.usage_window(span),
             now=self.runtime.clock.now(),
+            spends=is_spending_read(self.runtime),
         )

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
 from blazar.calendar.series import PlannedOccurrence
 from blazar.context import scope
-from blazar.manager.changing.new_leases import NewLeases
+from blazar.manager.billing.booked_prices import BookedPrices
+from blazar.manager.billing.quoting import Quoting
+from blazar.manager.changing.new_leases import NewLease, NewLeases
 from blazar.manager.common.request_keys import do_once, find_record
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.search.availability import Deadline
@@ -29,6 +31,7 @@ from blazar.manager.series.plans import PlannedSeries, SeriesCheck
 from blazar.manager.series.work import CHUNK, SeriesWork
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import ClaimLost, InvalidInput, NotEnoughResources
+from blazar.model.billing.prices import LeasePrice
 from blazar.model.leases.reminders import check_recurring
 from blazar.model.leases.requests import Actor, IdempotencyKey
 from blazar.model.series.changes import SeriesChange
@@ -46,6 +49,11 @@ from blazar.model.series.details import (
 )
 from blazar.model.series.recurrence import Occurrence
 
+_Copies = Sequence[tuple[PlannedOccurrence, NewLease]]
+"""Occurrences that fit, each with its lease."""
+
+_NOTHING: Mapping[datetime, str] = {}
+
 
 class SeriesService:
     """Answers the calls about series."""
@@ -56,6 +64,7 @@ class SeriesService:
         self._changer = changer
         self._new_leases = NewLeases(runtime)
         self._adding = threading.Lock()
+        self._prices, self._quoting = BookedPrices(runtime), Quoting(runtime)
 
     def page(self, question: SeriesQuestion) -> SeriesPage:
         """Return a page of the series that are not deleted; InvalidInput."""
@@ -67,7 +76,7 @@ class SeriesService:
 
     def one(self, series_id: str) -> SeriesDetails:
         """Return a series with its occurrences, deleted ones too; NotFound."""
-        return self._runtime.store.series.one(series_id, self._runtime.clock.now())
+        return self._prices.add_to_series(self._runtime.store.series.one(series_id, self._runtime.clock.now()))
 
     def replay(self, key: IdempotencyKey) -> SeriesDetails | None:
         """Return the series that was made with a key, as it is now; None if there is none. Conflict."""
@@ -113,7 +122,7 @@ class SeriesService:
 
         That is another one if occurrences before it stay as they are. For a dry run return what it would be.
         """
-        return self._changer.change(series_id, change)
+        return self._prices.add_to_series(self._changer.change(series_id, change))
 
     def delete(self, series_id: str, *, ends_running: bool = False) -> None:
         """Delete a series with its leases that have not begun; ``ends_running``: also those that have. NotFound.
@@ -184,21 +193,41 @@ class SeriesService:
         found = self._work.planner.plan(
             new, every, series.fit, placements=runtime.settings.search_placements, check=deadline.check
         )
-        denied = self._denied(series, found) if is_dry else {}
+        if not is_dry:
+            return self._describe(found, listed)
+        copies = self._copy_all(series, found)
+        prices = self._quote_all(found, copies)
+        priced = [replace(planned, price=prices.get(planned.recurrence_id)) for planned in listed]
+        return self._describe(found, priced, self._denied(series, found, copies))
+
+    def _describe(
+        self, found: PlannedSeries, listed: Sequence[SeriesOccurrence], denied: Mapping[datetime, str] = _NOTHING
+    ) -> tuple[SeriesOccurrence, ...]:
+        """Return occurrences, those that do not fit or are denied as unfit."""
         return tuple(
             unfit if (unfit := _describe_unfit(planned_occurrence, denied)) is not None else planned
             for planned_occurrence, planned in zip(found.plan.occurrences, listed, strict=True)
         )
 
-    def _denied(self, series: Series, found: PlannedSeries) -> dict[datetime, str]:
-        """Return what enforcement objects to, by occurrence: a booking asks it for each chunk."""
-        copies = [
+    def _copy_all(self, series: Series, found: PlannedSeries) -> _Copies:
+        """Return the lease of each occurrence that fits."""
+        return [
             (planned, copy_for_occurrence(self._runtime, series, found.new, planned.occurrence, window))
             for planned in found.plan.occurrences
             if planned.fits and (window := planned.occurrence.window) is not None
         ]
+
+    def _quote_all(self, found: PlannedSeries, copies: _Copies) -> Mapping[datetime, LeasePrice | None]:
+        """Return what the lease of each occurrence would cost."""
+        return {
+            planned.occurrence.recurrence_id: self._quoting.quote_new(copy.lease, found.allocations(copy, planned))
+            for planned, copy in copies
+        }
+
+    def _denied(self, series: Series, found: PlannedSeries, copies: _Copies) -> dict[datetime, str]:
+        """Return what enforcement objects to, by occurrence: a booking asks it for each chunk."""
         wanted = [(copy.lease, found.allocations(copy, planned)) for planned, copy in copies]
-        check = SeriesCheck(self._runtime)
+        check = SeriesCheck(self._runtime, series.template.max_price)
         objections = check.objections(Actor(series.user_id, series.project_id), wanted, found.so_far)
         return {
             planned.occurrence.recurrence_id: error.public or error.message
@@ -207,7 +236,7 @@ class SeriesService:
         }
 
 
-def _describe_unfit(planned: PlannedOccurrence, denied: dict[datetime, str]) -> SeriesOccurrence | None:
+def _describe_unfit(planned: PlannedOccurrence, denied: Mapping[datetime, str]) -> SeriesOccurrence | None:
     """Return an occurrence as unfit, if it is."""
     if not planned.fits:
         return replace(mark_unfit(planned), opening=planned.opening)

@@ -57,8 +57,8 @@ from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.series.checks import Fit
 from blazar.model.series.details import OccurrenceState, Series, SeriesOccurrence, SeriesStatus
-from blazar.model.use.resource_hours import OutboxMessage, ProjectUse
-from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.model.use.resource_hours import OutboxMessage
+from blazar.store.booking.commit import Commit, LeaseWrite, limit_prices
 
 LOG = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ def _leave_out_denied(
     proposal: Proposal[_Chunk],
     fitting: Iterable[tuple[PlannedOccurrence, NewLease]],
     objections: Mapping[str, BlazarError],
-    uses: Collection[ProjectUse],
+    check: SeriesCheck,
 ) -> Proposal[_Chunk]:
     """Return the proposal to book of a chunk what fits, and to what there are no ``objections``, by lease."""
     planned, commit = proposal.found.planned, proposal.commit
@@ -114,7 +114,8 @@ def _leave_out_denied(
             leases.append(LeaseWrite(None, copy.lease, planned.allocations(copy, planned_occurrence)))
     taken = {allocation.resource_id for write in leases for allocation in write.allocations}
     generations = {id_: planned.generations[id_] for id_ in taken}
-    commit = replace(commit, leases=leases, generations=generations, uses=uses if leases else ())
+    commit = replace(commit, leases=leases, generations=generations, uses=check.uses if leases else ())
+    commit = replace(commit, most=limit_prices([write.after.id for write in leases], check.max_price))
     return replace(proposal, found=_Chunk(planned, unfit), commit=commit)
 
 
@@ -250,7 +251,7 @@ class SeriesWork(DueWork[str, Series]):
             for occurrence in occurrences
             if occurrence.window is not None
         }
-        check = SeriesCheck(runtime)
+        check = SeriesCheck(runtime, series.template.max_price)
         bounds = runtime.bounds_of(series.project_id)
 
         def fitting(planned: PlannedSeries) -> Iterator[tuple[PlannedOccurrence, NewLease]]:
@@ -269,7 +270,7 @@ class SeriesWork(DueWork[str, Series]):
             objections = check.objections(Actor(series.user_id, series.project_id), wanted, planned.so_far)
             if series.fit is Fit.ALL and objections:
                 raise Unbooked(next(iter(objections.values())))
-            return _leave_out_denied(proposal, fitting(planned), objections, check.uses)
+            return _leave_out_denied(proposal, fitting(planned), objections, check)
 
         self._booker.book(
             propose,

@@ -5,7 +5,8 @@ What is told is read from the journal after the place up to which the receiver h
 it has written how far it got, another one sends that part again, with the same ids.
 
 A receiver that does not answer must not delay others: those who have failed, or are slow, share a few threads, and no
-host is called by more than two at a time.
+host is called by more than two at a time. Mail has threads of its own, since a mail server that hangs is one for all.
+However many wait for a place, those behind them that need another one get it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from blazar.model.base.errors import BlazarError, ClaimLost, CloudRefused, Cloud
 from blazar.model.base.log_lines import log_level
 from blazar.model.journal.entries import NumberedEntry
 from blazar.model.journal.views import JournalPage, show_entry
-from blazar.model.subscriptions.details import Channel, Digest, Subscription
+from blazar.model.subscriptions.details import Channel, Digest, SendingLane, Subscription
 from blazar.model.subscriptions.events import matches_event
 from blazar.model.subscriptions.messages import Message, make_test_message
 from blazar.model.subscriptions.rounds import Decision, ReceiverStanding, Round, decide_round, next_digest
@@ -40,7 +41,7 @@ from blazar.store.subscriptions.work import ClaimedSubscription, DueSubscription
 
 LOG = logging.getLogger(__name__)
 
-PAGE = 50
+PAGE = 200
 """Subscriptions that are read at a time."""
 
 MOST_ENTRIES = 200
@@ -49,8 +50,10 @@ MOST_ENTRIES = 200
 MOST_IN_MAIL = 2000
 """Entries of the journal that one mail tells at most."""
 
-WELL, FAILING = 6, 2
-"""Threads for receivers that do well, and for those that fail or are slow."""
+WELL, FAILING, MAILING = 6, 2, 2
+"""Threads for receivers that do well, for those that fail or are slow, and for mail."""
+
+PLACES = {SendingLane.WELL: WELL, SendingLane.FAILING: FAILING, SendingLane.MAIL: MAILING}
 
 PER_HOST, PER_PROJECT = 2, 3
 """Threads that call one host, and of those for receivers that do well the ones that work for one project."""
@@ -67,33 +70,40 @@ class SendingPlaces:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._lanes: Counter[bool] = Counter()
+        self._lanes: Counter[SendingLane] = Counter()
         self._hosts: Counter[str] = Counter()
         self._projects: Counter[str | None] = Counter()
         self._busy: set[str] = set()
         self._slow: set[str] = set()
 
-    def take(self, due: DueSubscription) -> bool | None:
-        """Take a place for a subscription; return its lane (True: of those that fail), or None if there is no place."""
+    def are_free(self, lane: SendingLane) -> bool:
+        """Return whether a lane has a place for anybody."""
+        with self._lock:
+            return self._lanes[lane] < PLACES[lane]
+
+    def take(self, due: DueSubscription) -> SendingLane | None:
+        """Take a place for a subscription; return its lane, which is another one if its host is slow, or None."""
         host = host_of(due.url)
         with self._lock:
-            lane = due.failing or host in self._slow
-            full = self._lanes[lane] >= (FAILING if lane else WELL) or self._hosts[host] >= PER_HOST
-            if full or due.id in self._busy or (not lane and self._projects[due.project_id] >= PER_PROJECT):
+            lane = SendingLane.FAILING if due.lane is SendingLane.WELL and host in self._slow else due.lane
+            # All mail goes to one server, and has its few places for that.
+            full = self._lanes[lane] >= PLACES[lane] or (lane is not SendingLane.MAIL and self._hosts[host] >= PER_HOST)
+            shared = lane is SendingLane.WELL
+            if full or due.id in self._busy or (shared and self._projects[due.project_id] >= PER_PROJECT):
                 return None
             self._lanes[lane] += 1
             self._hosts[host] += 1
-            self._projects[due.project_id] += not lane
+            self._projects[due.project_id] += shared
             self._busy.add(due.id)
             return lane
 
-    def give_back(self, due: DueSubscription, lane: bool) -> None:
+    def give_back(self, due: DueSubscription, lane: SendingLane) -> None:
         """Give a place back."""
         host = host_of(due.url)
         with self._lock:
             self._lanes[lane] -= 1
             self._hosts[host] -= 1
-            self._projects[due.project_id] -= not lane
+            self._projects[due.project_id] -= lane is SendingLane.WELL
             # So that what is counted no more is forgotten.
             self._hosts, self._projects = +self._hosts, +self._projects
             self._busy.discard(due.id)
@@ -115,7 +125,7 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         self._chance = chance
         self._channels = Channels(runtime)
         self._places = SendingPlaces()
-        self._senders = ThreadPoolExecutor(WELL + FAILING, thread_name_prefix="subscriptions")
+        self._senders = ThreadPoolExecutor(sum(PLACES.values()), thread_name_prefix="subscriptions")
         self._skipped = False
         runtime.signals.entries_numbered.connect(self.wake)
         runtime.signals.subscriptions_changed.connect(self.wake)
@@ -143,14 +153,18 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
     def run_once(self) -> int:
         """Give what is due to the threads that have a place for it; return for how many. StoreUnavailable."""
         started, self._skipped = 0, False
-        for due in self._due():
-            if self._stopping.is_set():
-                break
-            if (lane := self._places.take(due)) is None:
-                self._skipped = True
-                continue
-            self._senders.submit(self._work_in_thread, due, lane)
-            started += 1
+        for lane in SendingLane:
+            for due in self._find_due(lane):
+                if self._stopping.is_set():
+                    return started
+                if not self._places.are_free(lane):
+                    self._skipped = True
+                    break
+                if (place := self._places.take(due)) is None:
+                    self._skipped = True
+                    continue
+                self._senders.submit(self._work_in_thread, due, place)
+                started += 1
         return started
 
     def _round(self) -> float:
@@ -165,7 +179,17 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         return max(0.05, wait.total_seconds())
 
     def _due(self) -> Sequence[DueSubscription]:
-        return self._store.find_due(self._runtime.clock.now(), PAGE)
+        now = self._runtime.clock.now()
+        return [due for lane in SendingLane for due in self._store.find_due(now, PAGE, lane)]
+
+    def _find_due(self, lane: SendingLane) -> Iterator[DueSubscription]:
+        """Yield all that is due of a lane, the longest waiting first; more is read when it is asked for."""
+        now, last = self._runtime.clock.now(), None
+        while page := self._store.find_due(now, PAGE, lane, after=last):
+            yield from page
+            if len(page) < PAGE:
+                return
+            last = page[-1]
 
     def _next_due(self) -> datetime | None:
         return self._store.next_due()
@@ -174,7 +198,7 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         until = self._runtime.claims.begin(claim)
         return self._store.claim(due.id, claim.token, now=self._runtime.clock.now(), until=until)
 
-    def _work_in_thread(self, due: DueSubscription, lane: bool) -> None:
+    def _work_in_thread(self, due: DueSubscription, lane: SendingLane) -> None:
         try:
             self.work_on(due)
         except BlazarError as error:
@@ -219,7 +243,8 @@ class Delivery(DueWork[DueSubscription, ClaimedSubscription]):
         last = journal.last_position()
         projects = None if found.project_id is None else (found.project_id,)
         most = MOST_IN_MAIL if found.channel is Channel.MAIL else MOST_ENTRIES
-        page = journal.entries_after(found.position, projects, most, user_id=found.user_id if found.own else None)
+        own = found.user_id if found.own else None
+        page = journal.entries_after(found.position, projects, most, user_id=own, reader_id=found.user_id)
         entries = page.items
         through = entries[-1].position if len(entries) == most else max([last, *(e.position for e in entries)])
         wanted = list(_select_wanted(found, page))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mails say of what owners act on: a lease ends soon, its hosts are to be repaired, or a reminder is due."""
+"""What mails say of what owners act on: a lease ends soon, is offered, or hosts of it are to be repaired; reminders."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from zoneinfo import ZoneInfo
 
 from blazar.model.journal.entries import (
     EXTENDABLE_UNTIL,
+    LIMIT,
     MAINTENANCE_END,
     MAINTENANCE_START,
+    PERIOD_END,
+    PERIOD_START,
     REMINDER,
+    SHARE,
+    TAKEN,
+    UNIT,
     NumberedEntry,
     Verb,
 )
 from blazar.model.maintenance.windows import Outcome
+from blazar.model.subscriptions.details import Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +41,9 @@ _OF_OUTCOMES: Mapping[str | None, str] = {
 }
 
 
-def find_warning(entry: NumberedEntry, zone: str) -> LeaseWarning | None:
-    """Return what a mail says of an entry that warns of something, with times of a zone; None of all others."""
+def find_warning(entry: NumberedEntry, reader: Subscription) -> LeaseWarning | None:
+    """Return what a mail says of an entry that warns of something, with times of its reader; None of all others."""
+    zone = reader.time_zone
     changes = {change.field: change.after for change in entry.past.changes}
     match entry.past.verb:
         case Verb.BEFORE_END:
@@ -49,7 +57,27 @@ def find_warning(entry: NumberedEntry, zone: str) -> LeaseWarning | None:
         case Verb.REMINDED:
             # One line, and as its user has written it.
             return LeaseWarning("reminds you", [text] if (text := changes[REMINDER]) else [])
+        case Verb.REACHED:
+            start, end = (write_zulu(changes[key], zone) for key in (PERIOD_START, PERIOD_END))
+            taken = f"{changes[TAKEN]} of {changes[LIMIT]} {changes[UNIT]} are used or booked from {start} to {end}."
+            return LeaseWarning(f"has reached {changes[SHARE]} %", [taken, "What is left: blazar budget list"])
+        case Verb.OFFERED if _is_offered_to(entry, reader):
+            # To whom it is offered, it is not theirs yet.
+            id_ = entry.about.id
+            commands = [f"    blazar transfer {does} {id_}" for does in ("accept", "decline")]
+            return LeaseWarning("is offered to you", ["It is yours once you accept it:", *commands])
+        case Verb.WITHDRAWN if _is_offered_to(entry, reader):
+            return LeaseWarning("is no longer offered to you", [])
     return None
+
+
+def _is_offered_to(entry: NumberedEntry, reader: Subscription) -> bool:
+    """Return whether an offer that an entry tells of is to its reader, who does not have the lease.
+
+    Operators read of offers to others, and members of a project of those to one of them alone.
+    """
+    about = entry.about
+    return about.revision is None and not reader.trusted and (not about.user_id or about.user_id == reader.user_id)
 
 
 def _explain_end(lease_id: str, changes: Mapping[str, str | None], zone: str) -> Sequence[str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from email.headerregistry import Address
+from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.policy import SMTP, Policy
 from email.utils import format_datetime
 
 from icalendar import Calendar, Event
@@ -53,7 +53,7 @@ _TEXT = """\
 {% endif %}
 {% endfor %}
 {% if more %}
-And besides, of which the history tells more (blazar history):
+And besides, of which the journal tells more (blazar journal list):
 {% for done, number in more %}
     {{ number }} times something {{ done }}
 {% endfor %}
@@ -77,6 +77,23 @@ _TEMPLATE = Environment(
 ).from_string(_TEXT)
 
 
+class LinkHeader(UnstructuredHeader, BaseHeader):
+    """A header with a link: one line, however long that is.
+
+    The library would break it into encoded words, which are for texts: a mail program does not find the link in them.
+    """
+
+    def fold(self, *, policy: Policy) -> str:
+        """Return the header as it is sent."""
+        return f"{self.name}: {self}{policy.linesep}"
+
+
+_HEADERS = HeaderRegistry()
+_HEADERS.map_to_type("list-unsubscribe", LinkHeader)
+MAIL_POLICY = SMTP.clone(header_factory=_HEADERS, cte_type="7bit")
+"""How mail is written: in ASCII, since not each server on the way takes more (RFC 6152)."""
+
+
 def make_mail(
     entries: Sequence[NumberedEntry],
     subscription: Subscription,
@@ -92,9 +109,9 @@ def make_mail(
     (``show_entry``), as in histories.
     """
     first, last = entries[0], entries[-1]
-    mail = EmailMessage(policy=SMTP)
+    mail = EmailMessage(policy=MAIL_POLICY)
     mail["From"], mail["To"] = sender, Address(addr_spec=recipient)
-    title = str(_describe(first, subscription.time_zone)["title"]) if len(entries) == 1 else f"{len(entries)} events"
+    title = str(_describe(first, subscription)["title"]) if len(entries) == 1 else f"{len(entries)} events"
     mail["Subject"] = f"[Blazar] {title}"
     mail["Date"] = format_datetime(at)
     domain = sender.rpartition("@")[2].strip("> ")
@@ -102,7 +119,9 @@ def make_mail(
     _mark(mail, link)
     objects = {entry.about.id for entry in entries}
     about_lease = len(objects) == 1 and first.about.object_type is ObjectType.LEASE
-    mail.set_content(_write_text(entries, subscription, first.about.id if about_lease else None, link))
+    # What is told to those who do not have the lease, or not any more, has no revision: it would not be shown to them.
+    shown = about_lease and last.about.revision is not None
+    mail.set_content(_write_text(entries, subscription, first.about.id if shown else None, link))
     if about_lease and last.past.verb in IN_CALENDARS and last.snapshot:
         mail.add_attachment(
             make_calendar(last), maintype="text", subtype="calendar", filename="lease.ics", params={"method": "PUBLISH"}
@@ -114,10 +133,10 @@ def make_mail(
 def _write_text(
     entries: Sequence[NumberedEntry], subscription: Subscription, lease_id: str | None, link: str | None
 ) -> str:
-    """Return the text of a mail; ``lease_id`` if it is about one lease only."""
+    """Return the text of a mail; ``lease_id`` if it is about one lease only, which its reader has."""
     more = Counter(WORDS.get(entry.past.verb, f"was {entry.past.verb}") for entry in entries[MOST_SINGLE:])
     return _TEMPLATE.render(
-        items=[_describe(entry, subscription.time_zone) for entry in entries[:MOST_SINGLE]],
+        items=[_describe(entry, subscription) for entry in entries[:MOST_SINGLE]],
         more=more.most_common(),
         subscription=subscription,
         lease_id=lease_id,
@@ -149,13 +168,14 @@ def make_calendar(entry: NumberedEntry) -> bytes:
     return bytes(calendar.to_ical())
 
 
-def _describe(entry: NumberedEntry, zone: str) -> dict[str, object]:
+def _describe(entry: NumberedEntry, subscription: Subscription) -> dict[str, object]:
     """Return what the text says of an entry."""
+    zone = subscription.time_zone
     about, past, snapshot = entry.about, entry.past, entry.snapshot or {}
     dates = None
     if "start_date" in snapshot:
         dates = [write_time(datetime.fromisoformat(snapshot[key]), zone) for key in ("start_date", "end_date")]
-    warning = find_warning(entry, zone)
+    warning = find_warning(entry, subscription)
     done = WORDS.get(past.verb, f"was {past.verb}") if warning is None else warning.says
     return {
         "at": write_time(past.at, zone),

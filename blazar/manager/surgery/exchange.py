@@ -67,8 +67,8 @@ class Exchanger:
         self._booker = booker
         self._queue_guard = QueueGuard(runtime)
 
-    def exchange(self, lease_id: str, request: SwapRequest, terms: Terms) -> Sequence[LeaseWrite]:
-        """Exchange a host of a lease with one of another lease; for a dry run return what would come of it.
+    def exchange(self, lease_id: str, request: SwapRequest, terms: Terms) -> Commit:
+        """Exchange hosts of two leases, and return what is written; for a dry run what would be.
 
         NotFound, InvalidInput, Conflict, WrongState, NotEnoughResources, UsageDenied, PreconditionFailed, KeyTaken.
         """
@@ -78,7 +78,8 @@ class Exchanger:
             for side, lease in zip(done.found, done.leases, strict=True):
                 self._runtime.notifier.notify(UPDATED, lease)
                 report_flags(self._runtime, side.lease, lease)
-        return done.writes
+        assert done.commit is not None
+        return done.commit
 
     def _messages(self, examined: Sequence[Examined], terms: Terms) -> list[OutboxMessage]:
         messages: list[OutboxMessage] = []

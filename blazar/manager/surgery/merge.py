@@ -111,8 +111,8 @@ class Merger:
         self._runtime = runtime
         self._booker = booker
 
-    def merge(self, lease_id: str, request: MergeRequest, terms: Terms) -> tuple[LeaseWrite, ...]:
-        """Merge another lease into a lease; for a dry run return what would come of it.
+    def merge(self, lease_id: str, request: MergeRequest, terms: Terms) -> Commit:
+        """Merge another lease into a lease, and return what is written; for a dry run what would be.
 
         NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed, KeyTaken.
         """
@@ -123,7 +123,8 @@ class Merger:
             if done.found.warning_off:
                 self._runtime.notifier.notify(WARNING_OFF, merged.after)
             self._runtime.notifier.notify(UPDATED, merged.after)
-        return (merged,)
+        assert done.commit is not None
+        return done.commit
 
     def _messages(self, found: _Merge, going: Lease, terms: Terms) -> list[OutboxMessage]:
         first, second, make = found.first, found.second, partial(make_messages, self._runtime)

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 from blazar.context import scope
+from blazar.manager.billing.booked_prices import BookedPrices, drop_merged
 from blazar.manager.booking.booking import Booker
 from blazar.manager.booking.lease_changes import DecidedChange, RequestedChange
 from blazar.manager.changing.updates import Updates
@@ -16,11 +17,12 @@ from blazar.manager.surgery.exchange import Exchanger
 from blazar.manager.surgery.merge import Merger
 from blazar.manager.surgery.split import Splitter
 from blazar.manager.surgery.swap import Swapper
+from blazar.model.billing.prices import LeasePrice
 from blazar.model.journal.entries import Verb
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import IdempotencyKey, LeaseChange
 from blazar.model.surgery import MergeRequest, Operated, SplitRequest, SwapRequest, Terms
-from blazar.store.booking.commit import LeaseWrite
+from blazar.store.booking.commit import Commit
 
 
 class SurgeryService:
@@ -29,7 +31,7 @@ class SurgeryService:
     def __init__(self, runtime: Runtime, booker: Booker, updates: Updates, leases: LeaseService) -> None:
         self._runtime = runtime
         self._updates = updates
-        self._leases = leases
+        self._leases, self._prices = leases, BookedPrices(runtime)
         self._swapper = Swapper(runtime)
         self._exchanger = Exchanger(runtime, booker)
         self._splitter = Splitter(runtime, booker)
@@ -72,22 +74,27 @@ class SurgeryService:
         return self._operate(lambda: self._merger.merge(lease_id, request, terms), terms, Verb.MERGED)
 
     def _operate(
-        self, operate: Callable[[], Sequence[LeaseWrite]], terms: Terms, verb: Verb, lease_id: str | None = None
+        self, operate: Callable[[], Commit], terms: Terms, verb: Verb, lease_id: str | None = None
     ) -> Operated:
         """Return the leases that an operation leaves, or those of an earlier request with the same key."""
         return self._once(terms, lambda: self._written(operate, terms, verb), lease_id)
 
-    def _written(self, operate: Callable[[], Sequence[LeaseWrite]], terms: Terms, verb: Verb) -> Operated:
+    def _written(self, operate: Callable[[], Commit], terms: Terms, verb: Verb) -> Operated:
+        def run() -> tuple[Commit, Mapping[str, LeasePrice]]:
+            commit = operate()
+            return commit, self._prices.price_operation(commit) if terms.dry_run else {}
+
         try:
             with scope(limit=self._runtime.settings.request_limit, operation=verb):
-                written = self._leases.patience.until_free(operate)
+                commit, prices = self._leases.patience.until_free(run)
         finally:
             self._runtime.signals.events_due()
+        left = drop_merged(commit)
         if terms.dry_run:
             return Operated(
-                tuple(describe_unwritten(self._runtime, write.after, write.allocations) for write in written)
+                tuple(describe_unwritten(self._runtime, w.after, w.allocations, prices.get(w.after.id)) for w in left)
             )
-        return Operated(tuple(self._leases.details(write.after.id) for write in written))
+        return Operated(tuple(self._leases.details(write.after.id) for write in left))
 
     def _once(self, terms: Terms, act: Callable[[], Operated], lease_id: str | None = None) -> Operated:
         """Operate once for each key. ``lease_id``: a lease that is changed besides the one that is recorded."""

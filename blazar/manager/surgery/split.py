@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -36,8 +36,8 @@ class Splitter:
         self._runtime = runtime
         self._booker = booker
 
-    def split(self, lease_id: str, request: SplitRequest, terms: Terms) -> Sequence[LeaseWrite]:
-        """Split a lease; for a dry run return what would come of it.
+    def split(self, lease_id: str, request: SplitRequest, terms: Terms) -> Commit:
+        """Split a lease, and return what is written; for a dry run what would be.
 
         NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed, KeyTaken.
         """
@@ -46,7 +46,8 @@ class Splitter:
             self._runtime.signals.messages_written()
             for kind, lease in zip((UPDATED, CREATED), done.leases, strict=True):
                 self._runtime.notifier.notify(kind, lease)
-        return done.writes
+        assert done.commit is not None
+        return done.commit
 
     def _messages(self, found: LeaseToChange, parts: Parts, terms: Terms) -> list[OutboxMessage]:
         before = (found.lease, found.allocations)

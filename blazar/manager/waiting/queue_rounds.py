@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -15,6 +15,7 @@ from blazar.calendar.queue.values import Grant, Waiter
 from blazar.calendar.queue.values import QueuePlan as PlanOfList
 from blazar.calendar.timeline import epoch, from_epoch
 from blazar.context import scope
+from blazar.manager.billing.quoting import Quoting
 from blazar.manager.booking.booking import Booker, PlacementRequest, Proposal, Selectable, plan_allocations
 from blazar.manager.booking.unique_names import check_names
 from blazar.manager.changing.creation import Creation
@@ -26,7 +27,7 @@ from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
 from blazar.manager.queue import waiting_leases as waiting
 from blazar.manager.queue.snapshot import QueueSnapshot, WaitingLease
 from blazar.manager.queue.waiting_leases import note_wait
-from blazar.model.base.clock import spell
+from blazar.manager.waiting.news import QueueRound, find_news, tell_too_late
 from blazar.model.base.errors import (
     BlazarError,
     CloudError,
@@ -46,8 +47,8 @@ from blazar.model.leases.requests import Actor, LeaseChange
 from blazar.model.leases.states import LeaseKind, LeaseStatus
 from blazar.model.queue import FailedTry, TryFailure
 from blazar.observe import metrics
-from blazar.store.booking.commit import Commit, LeaseWrite
-from blazar.store.queue.waiting_list import ListState, QueueUpdate
+from blazar.store.booking.commit import Commit, LeaseWrite, limit_prices
+from blazar.store.queue.waiting_list import ListState
 
 LOG = logging.getLogger(__name__)
 
@@ -56,21 +57,6 @@ DAILY = timedelta(hours=1)
 
 UNDER_WAY = timedelta(seconds=20)
 """How long other managers wait for what a plan grants to be booked: then they make another plan."""
-
-
-@dataclass(slots=True)
-class QueueRound:
-    """What becomes of those that wait, by lease, while one plan is carried out."""
-
-    wanted: Mapping[str, WaitingLease]
-    checks: dict[str, EnforcementCheck] = field(default_factory=dict)
-    denied: set[str] = field(default_factory=set)
-    """Those whom enforcement denied a grant when the plan was made."""
-    granted: set[str] = field(default_factory=set)
-    refused: dict[str, str] = field(default_factory=dict)
-    """Why those were not granted at their turn."""
-    moved: int = 0
-    """How many promised starts are earlier now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +86,7 @@ class QueueRounds:
         self._creation = creation
         self._updates = updates
         self._stopping = stopping
+        self._quoting = Quoting(runtime)
         # That it grows is seen of a number that is there before.
         metrics.PROMISES.add("broken", by=0)
 
@@ -127,17 +114,22 @@ class QueueRounds:
         return len(round_.granted) + round_.moved
 
     def _find_denial(self, round_: QueueRound, waiter: Waiter, grant: Grant, _: Sequence[Grant]) -> str | None:
-        """Return why enforcement denies a grant, or cannot be asked; None if it grants it."""
-        if not self._runtime.enforcement.enabled:
-            return None
-        check = EnforcementCheck(self._runtime)
-        round_.checks[waiter.lease_id] = check
+        """Return why a grant costs too much, or enforcement denies it, or cannot be asked; None if it grants it."""
         wanted, window = round_.wanted[waiter.lease_id], _window(grant)
+        most = None if wanted.lease.wait is None else wanted.lease.wait.max_price
+        if most is None and not self._runtime.enforcement.enabled:
+            return None
         chosen = [(wanted.requests[part.demand].reservation_id, part) for part in grant.parts]
         allocations = [
             Allocation(part.kind, part.resource_id, grant.lease_id, id_, window, part.count, part.per_instance)
             for id_, part in chosen
         ]
+        if most is not None and (why := self._quoting.find_excess(wanted.lease, window, allocations, most)) is not None:
+            return why
+        if not self._runtime.enforcement.enabled:
+            return None
+        check = EnforcementCheck(self._runtime)
+        round_.checks[waiter.lease_id] = check
         try:
             check.check(_examine(wanted, window, allocations))
         except BlazarError as error:
@@ -196,7 +188,7 @@ class QueueRounds:
         starts = {grant.lease_id: grant.start for grant in plan.placed}
         starts |= {estimate.lease_id: estimate.start for estimate in plan.estimates if estimate.start is not None}
         late = {
-            estimate.lease_id: _too_late(wanted[estimate.lease_id].lease, estimate.start)
+            estimate.lease_id: tell_too_late(wanted[estimate.lease_id].lease, estimate.start)
             for estimate in plan.estimates
             if estimate.start and not estimate.in_time
         }
@@ -205,10 +197,10 @@ class QueueRounds:
         probably = {id_: snapshot.expected(wanted[id_].lease, start) for id_, start in in_time.items()}
         reasons = {**snapshot.reasons, **late, **{b.lease_id: b.reason for b in plan.blocked}, **refused}
         updates = [
-            _find_news(snapshot.now, wanted[waiter.lease_id].lease, position, probably.get(waiter.lease_id), reasons)
+            find_news(snapshot.now, wanted[waiter.lease_id].lease, position, probably.get(waiter.lease_id), reasons)
             for position, waiter in enumerate(rest, 1)
         ]
-        updates += [_find_news(snapshot.now, lease, None, None, reasons) for lease in snapshot.impossible.values()]
+        updates += [find_news(snapshot.now, lease, None, None, reasons) for lease in snapshot.impossible.values()]
         coming = [from_epoch(start) for start in starts.values() if start > epoch(snapshot.now)]
         waiting_leases = [*(waiting_lease.lease for waiting_lease in snapshot.wanted), *snapshot.impossible.values()]
         ends = [lease.wait.gives_up_at for lease in waiting_leases if lease.wait]
@@ -239,6 +231,7 @@ class QueueRounds:
             extend_until=None if lease.extend is None else lease.extend.until - earlier,
             exact=True,
             advances=tuple(sorted({part.resource_id for part in grant.parts})),
+            max_price=None if lease.wait is None else lease.wait.max_price,
             turn=turn,
         )
         try:
@@ -344,7 +337,11 @@ class QueueRounds:
         token = granted.claim.token
         after = waiting.grant(lease, window, estimate=granted.estimate, token=token, now=now, until=now)
         commit = Commit(
-            [LeaseWrite(lease, after, plan.allocations)], at=now, generations=plan.generations, turn=granted.turn
+            [LeaseWrite(lease, after, plan.allocations)],
+            at=now,
+            generations=plan.generations,
+            most=limit_prices([lease.id], None if lease.wait is None else lease.wait.max_price),
+            turn=granted.turn,
         )
         return Proposal(plan, commit, (_examine(wanted, window, plan.allocations),), granted.claim)
 
@@ -361,32 +358,6 @@ def _examine(wanted: WaitingLease, window: Window, allocations: Collection[Alloc
 
 class _StoppedWaiting(Exception):
     """The lease does not wait any more."""
-
-
-def _find_news(
-    now: datetime, lease: Lease, position: int | None, start: int | None, reasons: Mapping[str, str]
-) -> QueueUpdate | None:
-    """Return what is new to a lease that goes on waiting; None if nothing is."""
-    assert lease.wait is not None
-    reason = reasons.get(lease.id)
-    estimate = None if start is None else from_epoch(start)
-    begin = max(estimate or now.replace(microsecond=0), lease.wait.earliest)
-    window = Window(begin, begin + (lease.window.end - lease.window.start))
-    before = lease.wait.position, lease.wait.estimate, lease.wait.reason
-    if before == (position, estimate, reason) and (estimate is None or lease.window == window):
-        return None
-    return QueueUpdate(lease.id, position, estimate, window.start, window.end, reason)
-
-
-def _too_late(lease: Lease, start: int) -> str:
-    """Return that a lease stops waiting, or may not start any more, before it fits."""
-    wait = lease.wait
-    assert wait is not None
-    if wait.latest is not None and wait.latest < wait.until:
-        bound = f"it is to start at {spell(wait.latest)} UTC at the latest"
-    else:
-        bound = f"it waits only until {spell(wait.until)} UTC"
-    return f"it would fit from {spell(from_epoch(start))} UTC on, but {bound}"
 
 
 def group_resources(grant: Grant, requests: Sequence[PlacementRequest]) -> dict[str, frozenset[int]]:

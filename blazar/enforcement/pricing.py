@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is priced of a lease with the resources that are found for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from blazar.enforcement.values import AllocatedResource, LeaseView
+from blazar.model.base.clock import to_second
+from blazar.model.base.window import Window
+from blazar.model.billing.price_lists import PriceList
+from blazar.model.billing.prices import PricedAmount, QuotedLease
+from blazar.model.billing.spending import ProjectSpending, plan_quoted
+from blazar.model.billing.uses import choose_skus
+from blazar.model.leases.lease import Lease
+from blazar.model.use.resource_hours import measure_amounts
+
+
+def describe_lease(
+    lease: Lease, window: Window, found: Iterable[AllocatedResource], lists: Sequence[PriceList], *, now: datetime
+) -> QuotedLease:
+    """Return what is priced of a lease that is booked now for a window, with these resources."""
+    places = {reservation.id: number for number, reservation in enumerate(lease.asked_for)}
+    numbers = {r.id: places[r.parent or r.id] for r in lease.reservations}
+    quoted = QuotedLease((), window, lease.project_id, to_second(now))
+    prices = quoted.choose_list(lists)
+    if prices is None:
+        return quoted
+    parts = list(found)
+    booked = [(p.reservation_id, measure_amounts(p.resource.kind, p.count, p.per_instance)) for p in parts]
+    chosen = choose_skus(booked, [p.resource.properties for p in parts], prices)
+    measures = {price.sku: price.measure for price in prices.prices}
+    amounts: dict[tuple[str, str], PricedAmount] = {}
+    for (reservation_id, sizes), skus in zip(booked, chosen, strict=True):
+        for sku, total in skus.items():
+            if not (amount := sizes[measures[sku]]):
+                continue
+            key, number = (reservation_id, sku), numbers[reservation_id]
+            more = amounts[key].amount if key in amounts else 0
+            amounts[key] = PricedAmount(reservation_id, number, sku, measures[sku], amount + more, total)
+    return QuotedLease(tuple(amounts.values()), window, lease.project_id, quoted.booked_at)
+
+
+def add_lease(spending: ProjectSpending | None, view: LeaseView, now: datetime) -> ProjectSpending | None:
+    """Return what a project has to pay once a new lease is booked, too; None: nobody asks."""
+    if spending is None:
+        return None
+    quoted = describe_lease(view.lease, view.window, view.allocated_resources, spending.lists, now=now)
+    return spending.add(plan_quoted(quoted, spending.lists))

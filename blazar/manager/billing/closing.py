@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closes accounts: once a month is over, or all that a lease had, it is charged, from facts that stay as they are.
+
+Any manager may do so. Of several that close an account at the same time one writes, and the others find it done.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from blazar.manager.common.claims import Claim
+from blazar.manager.common.due_work import DueWork
+from blazar.manager.common.runtime import Runtime
+from blazar.model.billing.accounts import LeaseAccount
+from blazar.model.billing.ledger import close_account, plan_account
+from blazar.model.billing.uses import LeaseFacts
+from blazar.store.billing.closings import ClaimedAccounts, ClosedAccount
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 10
+"""Batches that are read at a time."""
+
+BATCH = 50
+"""Accounts that are closed in one transaction: few enough that no booking waits for it for long."""
+
+METERED = timedelta(minutes=10)
+"""How long after the end of an hour it is on record what hosts drew in it, and what that emitted."""
+
+AWAITED = timedelta(minutes=10)
+"""How long after a look at a lease whose start is still to be done it is looked at again."""
+
+
+class Closings(DueWork[Sequence[LeaseAccount], ClaimedAccounts]):
+    """Closes accounts that are due, some at a time: of many at the end of a month each costs little then.
+
+    ``batch`` is how many at most.
+    """
+
+    page = PAGE
+    shortest = 1.0
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__("closing", runtime, work="Leases cannot be charged", retry=10.0)
+        self._store = runtime.store.closings
+        self.batch = BATCH
+
+    def _due(self) -> Iterator[Sequence[LeaseAccount]]:
+        # So that this manager knows of the first list, also if it books nothing itself.
+        if not self._runtime.store.price_lists.read():
+            return
+        due = self._store.due(self._runtime.clock.now(), PAGE * self.batch)
+        for first in range(0, len(due), self.batch):
+            yield due[first : first + self.batch]
+
+    def _next_due(self) -> datetime | None:
+        return self._store.next_due()
+
+    def _claim(self, due: Sequence[LeaseAccount], claim: Claim) -> ClaimedAccounts | None:
+        # Longer than closing them may take: it is not renewed.
+        now = self._runtime.clock.now()
+        return self._store.claim(due, claim.token, now=now, until=now + self._runtime.settings.outbox_claim)
+
+    def work(self, claimed: ClaimedAccounts, claim: Claim) -> None:
+        """Close claimed accounts as far as all is known of their leases. StoreUnavailable."""
+        now = self._runtime.clock.now()
+        closed, waiting = [], []
+        # What an hour is metered with is known once it is over: till then an account with hosts waits.
+        metered_until = find_metered(now)
+        for account in claimed.accounts:
+            facts = claimed.facts[account.lease_id]
+            cut = _find_cut(account, facts, now)
+            if cut <= account.closed_until or (claimed.book is not None and cut > metered_until):
+                waiting.append(account)
+                continue
+            closing = close_account(account, cut, facts, claimed.lists, claimed.book)
+            closed.append(ClosedAccount(account, closing, plan_account(closing.account, facts, claimed.lists)))
+        if closed:
+            self._store.close(claimed, claim.token, closed, at=now)
+        if waiting:
+            self._store.postpone(waiting, claim.token, now + AWAITED)
+
+
+def find_metered(now: datetime) -> datetime:
+    """Return until when what hosts draw is metered as it stays: to the end of an hour, and some minutes."""
+    return (now - METERED).replace(minute=0, second=0, microsecond=0)
+
+
+def _find_cut(account: LeaseAccount, facts: LeaseFacts, now: datetime) -> datetime:
+    """Return until when an account can be closed: not beyond a start that is still to be done."""
+    cut = account.find_cut(now)
+    return min(cut, account.parts[0].since) if facts.is_awaited and not facts.is_handed_over else cut
