@@ -289,6 +289,11 @@ def may_change() -> None:
         found.possible = True
 
 
+def has_changed() -> bool:
+    """Return whether the request may have changed something by now; False outside of requests."""
+    return (found := _EFFECTS.get()) is not None and found.possible
+
+
 def drop_deadline() -> None:
     """Drop the deadline because something durable was done: the rest is finished even if the caller has gone."""
     _AWAITED.set(None)

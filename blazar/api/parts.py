@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint
 
 from oslo_policy.policy import RuleDefault
 
+from blazar.api.billing import budgets, charges, price_lists, statements
 from blazar.api.calendar import routes as calendar
 from blazar.api.feeds import routes as feeds
 from blazar.api.history import journal
@@ -23,6 +24,7 @@ from blazar.api.kinds.hosts import routes as hosts
 from blazar.api.leases.part import make_part as make_leases
 from blazar.api.maintenance import routes as maintenances
 from blazar.api.managers import routes as managers
+from blazar.api.power import routes as power
 from blazar.api.problems import routes as problems
 from blazar.api.reports import routes as reports
 from blazar.api.resources import routes as resources
@@ -56,8 +58,13 @@ BUILTIN: tuple[Part, ...] = (
     series.PART,
     maintenances.PART,
     managers.PART,
+    power.PART,
     problems.PART,
     reports.PART,
+    price_lists.PART,
+    budgets.PART,
+    charges.PART,
+    statements.PART,
     surgery.PART,
     transfers.PART,
     lease_history.PART,

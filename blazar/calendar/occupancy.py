@@ -90,11 +90,13 @@ class Occupancy:
 class Snapshot:
     """The calendar as read at one instant, for one kind and one window.
 
-    ``resources`` is the whole inventory of the kind, free or not, smallest first.
+    ``resources`` is the whole inventory of the kind, free or not, smallest first. ``asleep`` are those that would have
+    to be woken, and could not be in time: they are chosen last.
     """
 
     resources: Sequence[Resource]
     occupancy: Occupancy
+    asleep: frozenset[int] = frozenset()
 
 
 def roominess_key(resource: Resource) -> tuple[tuple[int, ...], str, int]:

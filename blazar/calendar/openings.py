@@ -14,9 +14,10 @@ from blazar.calendar.counting import LeastFree, Run, derive_conditions, intersec
 from blazar.calendar.fits import NEVER
 from blazar.calendar.occupancy import Snapshot
 from blazar.calendar.placement import Matching, Placement, Strategy, place
-from blazar.calendar.timeline import Timeline
+from blazar.calendar.timeline import Timeline, from_epoch
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.calendar.demand import Demand
+from blazar.model.power.states import ALL_AWAKE, AsleepHosts
 from blazar.model.resources.resource import Resource
 
 
@@ -85,7 +86,8 @@ class Found:
 class KindSearch:
     """The search among the resources of one kind for all demands on it, which are placed together.
 
-    ``matching`` returns the resources that meet a requirement and are open to the project.
+    ``matching`` returns the resources that meet a requirement and are open to the project. Hosts that are ``asleep``
+    when they are needed are taken last.
     """
 
     demands: Sequence[Demand]
@@ -95,6 +97,7 @@ class KindSearch:
     budget: Budget
     strategy: Strategy = Strategy.PACK
     seed: int = 0
+    asleep: AsleepHosts = ALL_AWAKE
     _known: dict[Run, Placement | None] = field(default_factory=dict)
     _possible: dict[tuple[int, int, int], list[Run]] = field(default_factory=dict)
     _conditions: tuple[LeastFree, ...] = ()
@@ -156,7 +159,8 @@ class KindSearch:
 
     def place(self, start: int, end: int, demands: Sequence[Demand] | None = None) -> Placement:
         """Place these demands, or all, in a window as a booking would. NotEnoughResources, InvalidInput."""
-        snapshot = Snapshot(self.resources, self.timeline.occupancy(start, end))
+        asleep = self.asleep.find_asleep(from_epoch(start)) if self.asleep.ready_at else frozenset[int]()
+        snapshot = Snapshot(self.resources, self.timeline.occupancy(start, end), asleep)
         wanted = self.demands if demands is None else demands
         return place(wanted, snapshot, strategy=self.strategy, seed=self.seed, matching=self.matching)
 

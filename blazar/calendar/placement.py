@@ -30,6 +30,8 @@ class Strategy(StrEnum):
     """The smallest resource that fits, so that large ones stay free for those who need them."""
     SPREAD = "spread"
     """The largest resource that fits, so that each user has spare capacity."""
+    COMPACT = "compact"
+    """The one with the shortest gap, so that few are used at a time, and the others can sleep."""
     RANDOM = "random"
     """Any that fits, by a seeded shuffle, also on a calendar in use."""
     SCATTER = "scatter"
@@ -138,7 +140,7 @@ def _check_required(demand: Demand, named: Mapping[str, Resource], claimed: Set[
 def _list_candidates(
     demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: int, find: Matching, enough: int | None
 ) -> list[Resource]:
-    """Return the candidates of a demand in order of preference: pinned, preferred, then by strategy.
+    """Return the candidates of a demand in order of preference: pinned, preferred, awake, then by strategy.
 
     After the first ``enough`` of those ordered by strategy, the order is arbitrary.
     """
@@ -146,11 +148,15 @@ def _list_candidates(
     out = occupancy.taken.union(occupancy.peaks, demand.pinned) if demand.whole else occupancy.taken
     fitting = [r for r in _list_eligible(demand, find) if r.reservable and r.id not in out]
     ordered = order_resources(fitting, strategy, seed)
-    if strategy is not Strategy.RANDOM:
-        ordered = take_roomiest(ordered, occupancy, None if demand.preferred else enough)
-    if strategy is Strategy.PACK and not demand.whole:
+    if strategy is Strategy.COMPACT:
+        ordered = take_tightest(ordered, occupancy)
+    elif strategy is not Strategy.RANDOM:
+        ordered = take_roomiest(ordered, occupancy, None if demand.preferred or snapshot.asleep else enough)
+    if strategy in (Strategy.PACK, Strategy.COMPACT) and not demand.whole:
         # Fill shared resources first, so that whole ones stay free for those who need them.
         ordered = sorted(ordered, key=lambda r: r.id not in occupancy.peaks)
+    if snapshot.asleep:
+        ordered = sorted(ordered, key=lambda r: r.id in snapshot.asleep)
     if demand.preferred:
         ordered = sorted(ordered, key=lambda r: r.id not in demand.preferred)
     if not demand.pinned:
@@ -172,6 +178,14 @@ def take_roomiest(ordered: Sequence[Resource], occupancy: Occupancy, enough: int
     if enough is None or len(unused) < enough:
         others.sort(key=lambda r: room[r.id], reverse=True)
     return unused + others
+
+
+def take_tightest(ordered: Sequence[Resource], occupancy: Occupancy) -> Sequence[Resource]:
+    """Sort first the resources with the shortest gap beside the window, and last those that are not used otherwise."""
+    room = occupancy.room
+    used = frozenset(room)
+    others = sorted((r for r in ordered if r.id in used), key=lambda r: room[r.id])
+    return others + [r for r in ordered if r.id not in used]
 
 
 def _place_whole(

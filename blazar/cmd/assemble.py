@@ -12,17 +12,21 @@ from typing import Any
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
-from blazar.clouds import prometheus
+from blazar.clouds import energy, prometheus, prometheus_hosts
 from blazar.clouds.mail import SmtpMail
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Metrics
+from blazar.clouds.ports.energy import CarbonSource, HostMeters
 from blazar.clouds.ports.people import Mail, NoPeople, People
 from blazar.clouds.ports.webhooks import Webhooks
+from blazar.clouds.redfish.power import RedfishPower
 from blazar.clouds.webhooks import HttpWebhooks
 from blazar.cmd import config, plugins
 from blazar.cmd.config import ConfigurationError
+from blazar.cmd.logs import list_log_troubles
+from blazar.cmd.sent_later import SentLater
 from blazar.enforcement import CloudIdentity, Enforcement
-from blazar.manager.common.notifications import MessagingNotifier, Notifier
+from blazar.manager.common.notifications import MessagingNotifier, Notifier, Send
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.messaging import oslo_messaging
@@ -53,12 +57,7 @@ def manager(
     """
     regions = config.regions(conf)
     types, kinds = plugins.make_types_for(conf, regions, clouds)
-    store = Store(
-        engine,
-        cleaning_time=config.cleaning_time(conf),
-        history_entries=conf.api.history_entries,
-        ended_leases=conf.api.ended_leases,
-    )
+    store = _open_store(conf, engine)
     _check_regions(store, regions)
     return ManagerService(
         store,
@@ -72,9 +71,23 @@ def manager(
                 conf, identity or CloudIdentity(region_name=conf.os_region_name, cafile=conf.cafile)
             ),
             regions=regions,
-            metrics=metrics(conf),
+            **_measuring(conf, clouds),
             **_telling(conf, people, clock),
         ),
+    )
+
+
+def _open_store(conf: cfg.ConfigOpts, engine: Engine) -> Store:
+    try:
+        terms = energy.read_terms(conf[energy.SECTION])
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
+    return Store(
+        engine,
+        cleaning_time=config.cleaning_time(conf),
+        history_entries=conf.api.history_entries,
+        ended_leases=conf.api.ended_leases,
+        energy=terms,
     )
 
 
@@ -119,15 +132,46 @@ def metrics(conf: cfg.ConfigOpts) -> Metrics:
         raise ConfigurationError(error.message) from error
 
 
+def _measuring(conf: cfg.ConfigOpts, clouds: Mapping[str, Cloud]) -> dict[str, Any]:
+    """Return what servers, and the carbon of the site, are measured by, and what switches the power of hosts."""
+    powers = {region: cloud.power for region, cloud in clouds.items()}
+    return {"metrics": metrics(conf), "carbon": carbon(conf), "meters": meters(conf), "powers": powers}
+
+
 def _telling(conf: cfg.ConfigOpts, people: People | None, clock: Clock) -> dict[str, Any]:
-    """Return what subscribers are told by."""
-    return {"webhooks": webhooks(conf, clock), "mail": mail(conf), "people": people or NoPeople()}
+    """Return what subscribers are told by, and what tells operators that the log cannot be written."""
+    by = {"webhooks": webhooks(conf, clock), "mail": mail(conf), "people": people or NoPeople()}
+    return {**by, "log_troubles": list_log_troubles()}
 
 
 def webhooks(conf: cfg.ConfigOpts, clock: Clock | None = None) -> Webhooks:
     """Return the sender of web hooks; ConfigurationError if its options cannot be."""
     try:
         return HttpWebhooks.configured(conf, clock)
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
+
+
+def carbon(conf: cfg.ConfigOpts) -> CarbonSource:
+    """Return what tells the carbon of the site; ConfigurationError if its options, or its file, cannot be."""
+    try:
+        return energy.read_carbon(conf[energy.SECTION], conf.cafile)
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
+
+
+def meters(conf: cfg.ConfigOpts) -> HostMeters:
+    """Return what keeps what hosts drew; ConfigurationError if its options cannot be."""
+    try:
+        return prometheus_hosts.meters(conf[energy.SECTION], conf.cafile)
+    except InvalidInput as error:
+        raise ConfigurationError(error.message) from error
+
+
+def bmcs(conf: cfg.ConfigOpts) -> RedfishPower:
+    """Return what asks BMCs; ConfigurationError if its options cannot be."""
+    try:
+        return RedfishPower.configured(conf)
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
 
@@ -140,9 +184,14 @@ def mail(conf: cfg.ConfigOpts) -> Mail:
         raise ConfigurationError(error.message) from error
 
 
+def _send_later(send: Send) -> Send:
+    """Return what has a notification sent: events and requests do not wait for a bus that does not answer."""
+    return SentLater(send, "Notifications about leases").notify
+
+
 def _notifier(conf: cfg.ConfigOpts) -> Notifier:
     try:
-        return MessagingNotifier(conf, conf.notifications.publisher_id)
+        return MessagingNotifier(conf, conf.notifications.publisher_id, _send_later)
     except (oslo_messaging.MessagingException, ValueError) as error:
         # The message omits the URL, which contains a password.
         raise ConfigurationError(
@@ -181,3 +230,6 @@ def check_plugins(conf: cfg.ConfigOpts) -> None:
     metrics(conf)
     webhooks(conf)
     mail(conf)
+    bmcs(conf)
+    carbon(conf)
+    meters(conf)

@@ -14,6 +14,7 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar.api.http.access import Wsgi, has_secret
+from blazar.cmd.sent_later import SentLater
 from blazar.messaging import oslo_messaging
 from blazar.model.base.errors import InvalidInput
 
@@ -24,9 +25,10 @@ _BUS = "oslo_messaging_notifications"
 class AuditedChanges:
     """Sends requests that may change something through the audit, and all others around it."""
 
-    def __init__(self, app: Wsgi, audit: Wsgi) -> None:
+    def __init__(self, app: Wsgi, audit: Wsgi, messages: SentLater) -> None:
         self._app = app
         self._audit = audit
+        self.messages = messages
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Serve a request."""
@@ -61,11 +63,13 @@ def put_audit_before(app: Wsgi, conf: cfg.ConfigOpts) -> Wsgi:
         ) from error
     finally:
         their_log.setLevel(level)
-    return AuditedChanges(app, audit)
+    # A request would wait for each of its messages, and with a bus that does not answer for as long as that takes.
+    audit._notifier = messages = SentLater(audit._notifier.notify, "Messages of the audit", copied=True)
+    return AuditedChanges(app, audit, messages)
 
 
 def _limit_tries(conf: cfg.ConfigOpts) -> None:
-    """Have a message be tried twice at most, unless the file says otherwise: by default a dead bus holds requests."""
+    """Have a message be tried twice at most, unless the file says otherwise: by default a dead bus holds all others."""
     from oslo_messaging.opts import list_opts
 
     for group, options in list_opts():

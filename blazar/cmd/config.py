@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from oslo_config import cfg, types
@@ -19,14 +19,15 @@ from oslo_log import log
 
 from blazar import RELEASE
 from blazar.api.http.queries import ApiBounds, PageBounds
-from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd import former_options, lease_options
 from blazar.cmd.config_files import explain_encoding, files, list_files, names, sections
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
 from blazar.manager.common.settings import Settings
+from blazar.manager.power import settings as power
 from blazar.manager.use import settings as use
 from blazar.model.base.errors import BlazarError, InvalidInput
+from blazar.model.base.plugins import entry_points
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.leases.limits import Bounds
 from blazar.model.leases.states import LeaseKind
@@ -34,6 +35,7 @@ from blazar.model.resources.regions import Regions
 from blazar.model.series.checks import SeriesLimits
 from blazar.model.use.policy import UsePolicies
 from blazar.resources.hosts.options import SECTION as HOSTS
+from blazar.resources.hosts.options import read_strategy
 from blazar.resources.hosts.type import RESOURCE_TYPE as PHYSICAL_HOST
 
 LOG = logging.getLogger(__name__)
@@ -123,10 +125,8 @@ def _register_others(conf: cfg.ConfigOpts) -> list[tuple[str, list[cfg.Opt]]]:
 
 def _option_lists() -> list[EntryPoint]:
     """Return the entry points with the options of packages that extend Blazar."""
-    # Each call reads the files of all packages there are.
-    every = entry_points()
-    extending = {point.dist.name for group in EXTENSIONS for point in every.select(group=group) if point.dist}
-    points = every.select(group="oslo.config.opts")
+    extending = {point.dist.name for group in EXTENSIONS for point in entry_points(group=group) if point.dist}
+    points = entry_points(group="oslo.config.opts")
     return [point for point in points if point.dist and point.dist.name in extending - {"blazar"}]
 
 
@@ -233,10 +233,8 @@ def _read_value(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> str:
 
 
 def default_files() -> list[str] | None:
-    """Return the configuration file in ``$OS_BLAZAR_CONFIG_DIR``; None, for the default locations, if it is not set.
-
-    For WSGI servers, which pass no arguments.
-    """
+    """Return the configuration file in ``$OS_BLAZAR_CONFIG_DIR``; None, for the default locations, if it is not set."""
+    # For WSGI servers, which pass no arguments.
     folder = os.environ.get("OS_BLAZAR_CONFIG_DIR")
     return [os.path.join(folder, "blazar.conf")] if folder else None
 
@@ -305,7 +303,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         claim_ttl=timedelta(seconds=conf.manager.claim_ttl),
         request_limit=timedelta(seconds=conf.manager.request_limit),
         **_read_rounds(conf),
-        strategy=Strategy.RANDOM if hosts.randomize_host_selection else Strategy.PACK,
+        strategy=read_strategy(conf, hosts_sleep=power.read(conf).switches),
         polling_interval=timedelta(seconds=hosts.polling_interval if hosts.enable_polling_monitor else 0),
         failures_before_healing=hosts.failures_before_healing,
         healing_interval=timedelta(minutes=hosts.healing_interval),
@@ -316,7 +314,6 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         search_range=timedelta(days=conf.availability.max_range),
         search_placements=conf.availability.max_placements,
         search_limit=timedelta(seconds=conf.availability.max_seconds),
-        explain_refusals=conf.api.explain_refusals,
         offer_lifetime=timedelta(hours=conf.api.transfer_expiry),
         idempotency_retention=timedelta(hours=conf.api.idempotency_retention),
         past_history=None if conf.api.past_history_entries < 0 else conf.api.past_history_entries,
@@ -324,13 +321,13 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         kinds=_kinds(conf.api),
         immediate_timeout=timedelta(seconds=conf.api.immediate_timeout),
         use_policies=_use_policies(conf),
+        power=power.read(conf),
         max_waiting=conf.api.waiting_per_project,
         max_series=conf.api.series_per_project,
         series=SeriesLimits(conf.api.series_occurrences, timedelta(days=conf.api.series_horizon)),
         tries=min(conf.api.default_tries, conf.api.most_tries),
-        most_tries=conf.api.most_tries,
-        promises=conf.api.promises,
-        project_weights=conf.api.project_weights,
+        provider=conf.billing.provider,
+        **{name: conf.api[name] for name in ("explain_refusals", "most_tries", "promises", "project_weights")},
         promise_notice=timedelta(minutes=conf.api.promise_notice),
     )
 

@@ -7,9 +7,11 @@ import difflib
 
 from oslo_config import cfg
 
+from blazar.calendar.placement import Strategy
 from blazar.cmd.config import list_options
 from blazar.cmd.config_files import files, sections
 from blazar.cmd.options import GROUPS
+from blazar.resources.hosts.options import read_strategy
 
 
 def advise(leftover: str) -> str:
@@ -52,3 +54,12 @@ def list_ways_of_telling(conf: cfg.ConfigOpts) -> list[tuple[str, str]]:
         ("Mail", conf.mail.smtp_url, "none is sent, and nobody can subscribe: [mail] smtp_url"),
     )
     return [(way, "" if is_set else f"{words} is not set") for way, is_set, words in ways]
+
+
+def list_contradictions(conf: cfg.ConfigOpts) -> list[str]:
+    """Return a sentence for each option that works against another one."""
+    hosts = conf["physical:host"]
+    if conf.power.mode == "off" or read_strategy(conf, hosts_sleep=True) is Strategy.COMPACT:
+        return []
+    option = "randomize_host_selection is true" if hosts.randomize_host_selection else "placement is roomy"
+    return [f"[power] mode is {conf.power.mode}, and [physical:host] {option}, which leaves few hosts to sleep"]

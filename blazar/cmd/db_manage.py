@@ -23,6 +23,7 @@ from blazar.model.base.clock import Clock, SystemClock, zulu
 from blazar.model.base.errors import BlazarError, InvalidInput, NotFound
 from blazar.model.base.log_lines import escape
 from blazar.model.leases.lease import Lease
+from blazar.model.power.classes import POWERED
 from blazar.model.resources.resource import DEVICE, GENERIC
 from blazar.model.use.policy import UseReport
 from blazar.store.sql import migrate, revisions
@@ -88,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     hooks = add(
         "hook-secrets", _hook_secrets, "Print the secrets with which calls to the hook of a resource are signed."
     )
-    hooks.add_argument("resource", help="name or id of a generic resource or a device")
+    hooks.add_argument("resource", help="name or id of a generic resource, a device, or a host that a hook switches")
     return parser
 
 
@@ -206,12 +207,13 @@ def _hook_secrets(engine: Engine, options: argparse.Namespace) -> int:
     signing.check_master_lengths(masters)
     _check_newest(engine)
     resources = Store(engine).resources
-    registered = (*resources.of_kind(GENERIC), *resources.of_kind(DEVICE))
+    # Hosts and pools that a hook switches have one, too.
+    registered = [resource for kind in (GENERIC, DEVICE, *POWERED) for resource in resources.of_kind(kind)]
     names = {r.external_id: r.name for r in registered}
     # An id says which one it is, whatever others are called.
     found = [options.resource] if options.resource in names else [i for i, n in names.items() if n == options.resource]
     if not found:
-        raise NotFound(f"no generic resource or device {options.resource} is registered")
+        raise NotFound(f"no generic resource, device, host or volume pool {options.resource} is registered")
     if len(found) > 1:
         raise InvalidInput(f"several are called {options.resource}; give the id of one: {', '.join(found)}")
     for secret in signing.secrets_of(masters, found[0]):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import distributions
@@ -26,6 +27,9 @@ from blazar.store.sql.engine import explain_failure
 
 LAST_LINES = 200
 """Warnings and errors of the log that are in a report."""
+
+_LEVEL = re.compile(r' (WARNING|ERROR|CRITICAL) |"levelname": "(WARNING|ERROR|CRITICAL)"')
+"""What the lines of such have, as text or as JSON (``use_json``)."""
 
 TAIL = 4 * 1024 * 1024
 """Bytes of the end of the log that are searched for them."""
@@ -56,7 +60,7 @@ def write_report(
         "Problems": lambda: _list_problems(open_manager()),
         "Managers": lambda: _list_managers(open_manager()),
         "Books": lambda: iter(open_manager().problems.check_books() or ("nothing is wrong",)),
-        "Last warnings": lambda: _read_warnings(conf),
+        "Last warnings": lambda: read_warnings(conf),
     }
     if lease_id is not None:
         parts[f"Lease {lease_id}"] = lambda: _tell_lease(open_manager(), lease_id)
@@ -119,7 +123,7 @@ def _list_managers(manager: ManagerService) -> Iterator[str]:
                 yield f"  {thread.name} fails since {spell(thread.failing_since)}: {thread.error}"
 
 
-def _read_warnings(conf: cfg.ConfigOpts) -> Iterator[str]:
+def read_warnings(conf: cfg.ConfigOpts) -> Iterator[str]:
     """Yield the last warnings and errors of the log file, if there is one."""
     if not conf.log_file:
         yield "[DEFAULT] log_file is not set: the log is elsewhere"
@@ -129,7 +133,7 @@ def _read_warnings(conf: cfg.ConfigOpts) -> Iterator[str]:
         size = file.seek(0, 2)
         file.seek(max(0, size - TAIL))
         lines = file.read().decode("utf-8", errors="replace").split("\n")
-    yield from [line for line in lines if " WARNING " in line or " ERROR " in line][-LAST_LINES:]
+    yield from [line for line in lines if _LEVEL.search(line)][-LAST_LINES:] or ["none"]
 
 
 def _tell_lease(manager: ManagerService, lease_id: str) -> Iterator[str]:

@@ -169,6 +169,17 @@ HISTORY_OPTIONS: tuple[cfg.Opt, ...] = (
 )
 
 
+BILLING_SECTION = "billing"
+BILLING_OPTIONS: tuple[cfg.Opt, ...] = (
+    cfg.StrOpt(
+        "provider",
+        default="OpenStack",
+        help="Who is to be paid, as statements and the rows of FOCUS name it: the cloud or its operators. "
+        "blazar-manager reads it.",
+    ),
+)
+
+
 class TimeZone(types.String):
     """The type of options that name a time zone of the IANA database."""
 

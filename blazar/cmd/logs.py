@@ -11,9 +11,11 @@ import logging
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
+from contextlib import suppress
 from functools import lru_cache
 from logging.handlers import SysLogHandler
 from pathlib import Path
@@ -25,7 +27,8 @@ from oslo_log import log
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.config_files import explain_encoding
 from blazar.context import CallerIds, current
-from blazar.model.base.log_lines import Trouble, escape, printable
+from blazar.model.base.clock import monotonic
+from blazar.model.base.log_lines import Repeats, Trouble, escape, printable
 from blazar.observe import metrics
 
 HIDDEN = "***"
@@ -115,6 +118,56 @@ class PlainFilter(logging.Filter):
         return True
 
 
+class RepeatFilter(logging.Filter):
+    """Lets each warning or error of a library through once a minute, and the next time says how often it was meant.
+
+    In an outage libraries say several lines for each request. Two are the same if they differ in numbers, ids and what
+    is filled into them only, and have errors of one type; of a line that is nothing but what is filled in, that counts.
+    All handlers get the same lines. Our own lines are not touched: ours are bounded already.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._loggers: dict[str, Repeats] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is to be written, after noting how many it stands for."""
+        if record.levelno < logging.WARNING or record.name.partition(".")[0] == "blazar":
+            return True
+        # A record is counted once, however many handlers it comes to.
+        if "repeats" not in record.__dict__:
+            record.__dict__["repeats"] = told = self._count(record)
+            record.msg = f"{record.msg}{told}" if told else record.msg
+        return record.__dict__["repeats"] is not None
+
+    def _count(self, record: logging.LogRecord) -> str | None:
+        pattern = _CHANGING.sub("#", _find_words(record))
+        kind = record.exc_info[0] if record.exc_info else None
+        with self._lock:
+            known = self._loggers.setdefault(record.name, Repeats(MOST_OF_LIBRARY))
+            return known.count(pattern if kind is None else f"{pattern} {kind.__name__}", monotonic())
+
+
+def _find_words(record: logging.LogRecord) -> str:
+    """Return the text of a record before anything is filled in, or after that if it has no words of its own."""
+    text = str(record.msg)
+    if record.args and not _WORD.search(_FILLED.sub("", text)):
+        # What cannot be filled in is told by the handler, and never to the code that logs.
+        with suppress(Exception):
+            return record.getMessage()
+    return text
+
+
+_FILLED = re.compile(r"%(?:\(\w+\))?[-#0 +]*\d*(?:\.\d+)?[a-zA-Z]")
+_WORD = re.compile(r"[^\W\d_]{2}")
+_CHANGING = re.compile(r"\b(?:req-)?[0-9a-fA-F][0-9a-fA-F-]{7,}\b|\d+")
+"""What differs between two lines that say the same: ids and numbers."""
+
+MOST_OF_LIBRARY = 20
+"""Different warnings and errors of one logger of a library in a minute."""
+
+
 class RequestFilter(logging.Filter):
     """Gives records the request, or the event, that their thread works on, in the form that oslo.log reads."""
 
@@ -166,7 +219,7 @@ class _WrittenHandler:
 
     def __init__(self, handler: logging.Handler, trouble: Trouble) -> None:
         self._write, self._explain = handler.emit, handler.handleError
-        self._trouble = trouble
+        self.trouble = trouble
         self._has_failed = False
         handler.emit = self._emit  # type: ignore[method-assign]
         handler.handleError = self._handle_error  # type: ignore[method-assign]
@@ -183,7 +236,7 @@ class _WrittenHandler:
             # One that opens its file again, and may not, raises the error to the code that logs.
             self._handle_error(record)
         if not self._has_failed:
-            self._trouble.log_recovery()
+            self.trouble.log_recovery()
 
     def _handle_error(self, record: logging.LogRecord) -> None:
         self._has_failed = True
@@ -192,7 +245,7 @@ class _WrittenHandler:
             self._explain(record)
             return
         metrics.LOG_FAILURES.add()
-        self._trouble.log_failure(f"The log cannot be written: {error}")
+        self.trouble.log_failure(f"The log cannot be written: {error}")
 
 
 def _write_without_summary(write: Callable[[logging.LogRecord], None], record: logging.LogRecord) -> None:
@@ -218,13 +271,26 @@ def add_filters() -> None:
 
     All of it is counted.
     """
-    trouble = Trouble(_standard_error(), "The log can be written")
+    own = _standard_error()
     root = logging.getLogger()
     if not any(isinstance(known, CountHandler) for known in root.handlers):
         root.addHandler(CountHandler(logging.WARNING))
-    for handler in (one for one in root.handlers if not isinstance(one, CountHandler)):
+    writing = [one for one in root.handlers if not isinstance(one, CountHandler)]
+    known = (found for one in writing for found in one.filters if isinstance(found, RepeatFilter))
+    repeats = next(known, None) or RepeatFilter()
+    for handler in writing:
         for kind in _FILTERS:
             if not any(isinstance(known, kind) for known in handler.filters):
                 handler.addFilter(kind())
+        if repeats not in handler.filters:
+            # Before the others: what is not written needs no work.
+            handler.filters.insert(0, repeats)
         if not isinstance(getattr(handler.emit, "__self__", None), _WrittenHandler):
-            _WrittenHandler(handler, trouble)
+            # One for each: that one handler writes says nothing of another.
+            _WrittenHandler(handler, Trouble(own, "The log can be written"))
+
+
+def list_log_troubles() -> tuple[Trouble, ...]:
+    """Return the trouble that each handler of the root logger may have with writing; it lasts while it does not."""
+    writing = (getattr(handler.emit, "__self__", None) for handler in logging.getLogger().handlers)
+    return tuple(one.trouble for one in writing if isinstance(one, _WrittenHandler))

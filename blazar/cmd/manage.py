@@ -22,6 +22,7 @@ from blazar import RELEASE
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
+from blazar.clouds.power import open_power
 from blazar.cmd import assemble, config, doctor
 from blazar.cmd.config import ConfigurationError
 from blazar.context import scope
@@ -116,7 +117,10 @@ def open_manager(conf: cfg.ConfigOpts) -> ManagerService:
     accesses = {name: Access(credentials(conf, region=name)) for name in names} or {"": Access(credentials(conf))}
     clock = DatabaseClock(engine, SystemClock())
     hooks = HttpHooks.configured(conf, clock)
-    clouds = {name: open_cloud(access, az_aware=conf.nova.az_aware, hooks=hooks) for name, access in accesses.items()}
+    clouds = {
+        name: open_cloud(access, az_aware=conf.nova.az_aware, hooks=hooks, power=open_power(conf, access, hooks, clock))
+        for name, access in accesses.items()
+    }
     clock.synchronize()
     return assemble.manager(conf, engine=engine, clouds=clouds, clock=clock)
 

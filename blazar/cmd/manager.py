@@ -29,14 +29,16 @@ from blazar.clouds.openstack.access import POOL, ServiceUser
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.openstack.people import KeystonePeople
 from blazar.clouds.ports import Cloud
+from blazar.clouds.power import open_power
 from blazar.cmd import assemble, config, health, logs, monitoring, process, tracing
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.fingerprints import take_fingerprints
+from blazar.cmd.orders import Orders
 from blazar.enforcement import CloudIdentity
 from blazar.manager.health import service_updates
 from blazar.manager.service import ManagerService
 from blazar.messaging import explain_refusal, transport
-from blazar.model.base.clock import SystemClock
+from blazar.model.base.clock import Clock, SystemClock
 from blazar.model.base.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.model.base.log_lines import Trouble
 from blazar.model.managers.presence import ManagerState
@@ -62,26 +64,17 @@ BUS_SECONDS = 5.0
 
 BUS_POLL_SECONDS = 0.5
 
+FINISH_POLL_SECONDS = 0.2
+
 RETRY_SECONDS = 2.0
 """Seconds between two attempts to reach a service that a starting manager waits for."""
-
-
-class Orders(threading.Event):
-    """What a manager was told by signals: it is set once it is to end, in which case it may be to drain before."""
-
-    drains = False
-
-    def drain(self) -> None:
-        """Tell it to finish what it has begun, without a hurry, and to end then."""
-        self.drains = True
-        self.set()
 
 
 def main() -> int:
     """Run until SIGTERM, Ctrl-C, or SIGUSR2, which lets it drain; return the exit code."""
     stopping = Orders()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, lambda *_: stopping.stop())
     signal.signal(signal.SIGUSR2, lambda *_: stopping.drain())
     try:
         conf = config.load(sys.argv[1:], program="blazar-manager", conf=cfg.CONF)
@@ -94,7 +87,7 @@ def main() -> int:
     return 0
 
 
-def run(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
+def run(conf: cfg.ConfigOpts, stopping: Orders) -> None:
     """Serve until ``stopping`` is set. Raises ConfigurationError and other errors that prevent the start."""
     for leftover in config.leftovers(conf):
         LOG.warning("Option %s is set in the configuration and not used", leftover)
@@ -135,10 +128,9 @@ def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -
     regions = config.regions(conf)
     process.allow_open_files(OPEN_FILES * max(1, len(regions.names)))
     clock = DatabaseClock(tables, SystemClock())
-    hooks = HttpHooks.configured(conf, clock)
     # A login for each: what becomes of the services of one region concerns no other.
     accesses = {name: Access(credentials(conf, region=name)) for name in regions.names} or {"": access}
-    clouds = {name: open_cloud(access, az_aware=conf.nova.az_aware, hooks=hooks) for name, access in accesses.items()}
+    clouds = _open_clouds(conf, accesses, clock)
     for name, cloud in clouds.items():
         _look_around(cloud, conf, f" of {name}" if name else "")
     people = KeystonePeople(access.session, region_name=login.region)
@@ -159,7 +151,7 @@ def _assemble(conf: cfg.ConfigOpts, tables: Engine, stopping: threading.Event) -
     return _Started(manager, project_id or "", looks)
 
 
-def _serve(conf: cfg.ConfigOpts, started: _Started, stopping: threading.Event) -> None:
+def _serve(conf: cfg.ConfigOpts, started: _Started, stopping: Orders) -> None:
     """Let a manager work, and answer what comes by the message bus, until ``stopping`` is set."""
     manager, bus = started.manager, transport(conf)
     pool = rpc.pool_of(conf)
@@ -190,13 +182,12 @@ def _serve(conf: cfg.ConfigOpts, started: _Started, stopping: threading.Event) -
         # Drivers of the message bus pass on exceptions of their libraries, for example for a wrong password.
         raise ConfigurationError(f"cannot receive requests from the message bus: {explain_refusal(error)}") from error
     finally:
-        drains = isinstance(stopping, Orders) and stopping.drains
-        _say_stopping(manager, drains=drains)
+        _say_stopping(manager, drains=stopping.drains)
         if listening.done() and listening.exception() is None:
             _for_a_while(lambda: _no_more_of(listener), conf.manager.request_limit + PARTING)
         if updates is not None and hearing is not None and hearing.done() and hearing.exception() is None:
             _for_a_while(lambda: _no_more_of(updates), PARTING)
-        _finish(manager, conf.manager.drain_timeout if drains else None)
+        _finish(manager, stopping.at_once, stopping.seconds_left(conf.manager.drain_timeout))
         _for_a_while(bus.cleanup, PARTING)
         port.stop()
 
@@ -218,19 +209,21 @@ def _say_stopping(manager: ManagerService, *, drains: bool) -> None:
     manager.begin_stop(ManagerState.DRAINING if drains else ManagerState.STOPPING)
 
 
-def _finish(manager: ManagerService, most_seconds: float | None) -> None:
-    """Wait for the work in progress, without a limit or so long; the process ends with what is left then."""
-    if most_seconds is None:
-        manager.stop()
-        return
-    finishing = _run_in_daemon(manager.stop)
-    if wait((finishing,), most_seconds).done:
-        finishing.result()
-        return
-    LOG.warning("Work is left after %g s of draining; another manager takes it over", most_seconds)
-    logging.shutdown()
-    # Its threads would be waited for otherwise.
-    os._exit(0)
+def _finish(manager: ManagerService, at_once: threading.Event, most_seconds: float) -> None:
+    """Wait for the work in progress, so long at most or until it is to end at once; it ends with what is left then."""
+    finishing, end = _run_in_daemon(manager.stop), time.monotonic() + most_seconds
+    while not wait((finishing,), FINISH_POLL_SECONDS).done:
+        if at_once.is_set():
+            why = "This manager ends at once, as it is told to stop again"
+        elif time.monotonic() >= end:
+            why = "The time to drain, [manager] drain_timeout, is over"
+        else:
+            continue
+        LOG.warning("%s; what it has not finished another manager takes over", why)
+        logging.shutdown()
+        # Its threads would be waited for otherwise.
+        os._exit(0)
+    finishing.result()
 
 
 def _watch(listening: Future[None], hearing: Future[None] | None, stopping: threading.Event) -> None:
@@ -335,6 +328,15 @@ def _patiently(
             process.say_status(f"Waiting for: {said}")
         stopping.wait(min(RETRY_SECONDS, max(0.0, end - time.monotonic())))
     return None
+
+
+def _open_clouds(conf: cfg.ConfigOpts, accesses: Mapping[str, Access], clock: Clock) -> dict[str, Cloud]:
+    """Return the cloud of each region, without calling anything."""
+    hooks = HttpHooks.configured(conf, clock)
+    return {
+        name: open_cloud(access, az_aware=conf.nova.az_aware, hooks=hooks, power=open_power(conf, access, hooks, clock))
+        for name, access in accesses.items()
+    }
 
 
 def _look_around(cloud: Cloud, conf: cfg.ConfigOpts, where: str) -> None:

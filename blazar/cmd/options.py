@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from blazar.clouds import mail, prometheus, webhooks
+from blazar.clouds import energy, mail, prometheus, webhooks
 from blazar.clouds.hooks import options as hooks
 from blazar.clouds.openstack import options as cloud
+from blazar.clouds.redfish import options as redfish
 from blazar.cmd import database_options as database
 from blazar.cmd import lease_options as leases
 from blazar.cmd import monitoring_options as monitoring
 from blazar.cmd import tracing
+from blazar.cmd import ui_options as ui
 from blazar.enforcement import builtin_options
+from blazar.manager.power import settings as power
 from blazar.manager.use import settings as use
 from blazar.resources.generic.hooked_type import GENERIC_OPTIONS
 from blazar.resources.hosts import evacuation_options as evacuation
@@ -326,48 +329,6 @@ ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
     ),
     *builtin_options(),
 ]
-UI_OPTIONS: list[cfg.Opt] = [
-    cfg.BoolOpt(
-        "enabled",
-        default=True,
-        help="Serve the web pages at /ui/, and lead browsers there that open the service's address. blazar-api serves "
-        "them only if session_keys is set, too.",
-    ),
-    cfg.ListOpt(
-        "session_keys",
-        default=[],
-        secret=True,
-        help="Keys that encrypt the sessions of users who have signed in, the same for all processes of the API. Make "
-        "one by: openssl rand -base64 32 | tr +/ -_ . The first one encrypts, all of them decrypt: to replace a key, "
-        "put the new one in front, and remove the old one a day later.",
-    ),
-    cfg.StrOpt(
-        "public_url",
-        help="URL by which browsers reach the API, such as https://cloud.example/reservation. Needed behind a proxy "
-        "that ends TLS, unless [oslo_middleware] enable_proxy_headers_parsing is set.",
-    ),
-    cfg.ListOpt(
-        "sign_in_methods",
-        item_type=types.String(choices=["password", "application_credential", "token"]),
-        default=["password", "application_credential"],
-        help="How users can sign in: by name and password (and one-time passcode, if Keystone asks for it), by "
-        "application credential, or by a token that they got elsewhere.",
-    ),
-    cfg.ListOpt(
-        "domains",
-        default=[],
-        help="Names of domains to choose from when signing in, the usual one first; if empty, users type the name.",
-    ),
-    cfg.IntOpt(
-        "proxies",
-        default=1,
-        min=1,
-        max=10,
-        help="With [oslo_middleware] enable_proxy_headers_parsing: number of proxies in a row that append the address "
-        "of their client to X-Forwarded-For. Attempts to sign in are limited by the address that the outermost one has "
-        "seen.",
-    ),
-]
 NOTIFICATION_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt("publisher_id", default="blazar.lease", help="Publisher id of the notifications."),
 ]
@@ -378,9 +339,11 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "availability": AVAILABILITY_OPTIONS,
     "cloud": cloud.CLOUD_OPTIONS,
     "database": database.OPTIONS,
+    energy.SECTION: energy.OPTIONS,
     "enforcement": ENFORCEMENT_OPTIONS,
     evacuation.SECTION: evacuation.OPTIONS,
     "history": [*leases.HISTORY_OPTIONS],
+    leases.BILLING_SECTION: [*leases.BILLING_OPTIONS],
     hooks.SECTION: GENERIC_OPTIONS,
     "glance": cloud.GLANCE_OPTIONS,
     "cinder": cloud.CINDER_OPTIONS,
@@ -392,9 +355,11 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "nova": [*hosts.NOVA_OPTIONS, *cloud.NOVA_OPTIONS],
     hosts.SECTION: hosts.HOST_OPTIONS,
     "placement": cloud.PLACEMENT_OPTIONS,
+    redfish.SECTION: redfish.OPTIONS,
     "reports": [*leases.REPORT_OPTIONS],
     tracing.GROUP: tracing.OPTIONS,
-    "ui": UI_OPTIONS,
+    ui.SECTION: ui.OPTIONS,
     webhooks.SECTION: webhooks.WEBHOOK_OPTIONS,
+    power.SECTION: power.OPTIONS,
     use.SECTION: [*use.OPTIONS, *prometheus.OPTIONS, *use.POLICY_OPTIONS],
 }

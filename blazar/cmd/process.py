@@ -185,10 +185,15 @@ def feed_watchdog(list_stuck: Callable[[], Collection[str]], stopping: threading
     A unit with ``WatchdogSec`` kills a process that has not been heard of for so long.
     """
     microseconds, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
-    if not microseconds.isdecimal() or pid not in ("", str(os.getpid())):
+    if not microseconds or pid not in ("", str(os.getpid())):
         return None
     # As sd_watchdog_enabled(3) advises: half of it, so that one that is late does no harm.
-    interval = int(microseconds) / 1_000_000 / 2
+    interval = int(microseconds) / 1_000_000 / 2 if microseconds.isascii() and microseconds.isdigit() else 0.0
+    if not 0 < interval <= threading.TIMEOUT_MAX:
+        LOG.warning(
+            "systemd is not told that this process lives: WATCHDOG_USEC %r is no number that it sets", microseconds
+        )
+        return None
 
     def feed() -> None:
         told: tuple[str, ...] = ()

@@ -40,8 +40,8 @@ from blazar.clouds.ports import Cloud
 from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config, health, logs, monitoring, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
-from blazar.cmd.demo import past
-from blazar.cmd.demo.stage import set_limits
+from blazar.cmd.demo import energy, past
+from blazar.cmd.demo.stage import give_switch, set_limits
 from blazar.cmd.fingerprints import take_fingerprints
 from blazar.cmd.logs import add_filters
 from blazar.enforcement import CloudIdentity
@@ -172,6 +172,7 @@ def _configure(options: argparse.Namespace, data: Path) -> cfg.ConfigOpts:
     monitoring.listen_by_default(conf)
     if options.demo:
         set_limits(conf)
+        energy.set_up(conf, data, datetime.now(UTC))
     if options.demo and config.regions(conf):
         raise ConfigurationError("the demo has one region; leave out --demo, or --regions and [cloud] regions")
     for leftover in config.leftovers(conf):
@@ -304,7 +305,8 @@ def _register(clouds: Mapping[str, Cloud], manager: ManagerService) -> None:
         where = {"region": region} if region else {}
         try:
             for hypervisor in cloud.compute.hypervisors():
-                manager.resources.register(HOST, Registration({"name": hypervisor.hypervisor_hostname, **where}))
+                request = Registration({"name": hypervisor.hypervisor_hostname, **where})
+                give_switch(manager, manager.resources.register(HOST, request))
         except CloudUnavailable as error:
             LOG.warning("The hosts of %s are registered at the next start: %s", region, error.message)
 

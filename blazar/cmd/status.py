@@ -97,9 +97,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _options(conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    found = config.leftovers(conf)
-    for leftover in found:
-        yield Finding("Options", CheckVerdict.WARNING, config_advice.advise(leftover))
+    found = [config_advice.advise(leftover) for leftover in config.leftovers(conf)]
+    found += config_advice.list_contradictions(conf)
+    for sentence in found:
+        yield Finding("Options", CheckVerdict.WARNING, sentence)
     for sentence in config_advice.list_renamed(conf):
         yield Finding("Options", CheckVerdict.SUCCESS, sentence)
     if not found:

@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -124,7 +125,9 @@ class Serving:
         self._stopping.set()
         for channel in list(self._sockets.values()):
             if isinstance(channel, _Server):
-                channel.trigger.pull_trigger()
+                # The loop looks each second, and may have ended and closed this by now.
+                with suppress(OSError):
+                    channel.trigger.pull_trigger()
 
     def stop_on_signals(self, begin_drain: Callable[[], None] = lambda: None, drain_seconds: float = 0) -> None:
         """Begin to stop at SIGTERM or Ctrl-C; a second one of a kind raises KeyboardInterrupt.

@@ -12,6 +12,7 @@ import re
 import prometheus_client
 
 from blazar.model.leases.states import EventType, LeaseKind, LeaseStatus
+from blazar.model.power.states import PowerReason, PowerState
 from blazar.model.subscriptions.details import Channel
 from blazar.observe.families import REGISTRY, Count, Family, Label, Level, Reading, Sampled, Spread
 
@@ -22,6 +23,7 @@ _CODE = Label("code", most=120, source="codes of errors, as in the document of t
 _EVENT = Label("event", tuple(sorted(EventType)))
 _FILTER = Label("filter", most=20, source="enabled filters", form=re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}"))
 _KIND = Label("kind", most=40, source="kinds of resources", form=_WORD)
+_POWER_STATE = Label("state", tuple(sorted(PowerState)))
 _REGION = Label("region", most=60, source="configured regions; empty if there are none")
 _RESOURCE_CLASS = Label(
     "resource_class", most=60, source="resource classes of Placement", form=re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,63}")
@@ -222,6 +224,28 @@ HEALINGS = Count(
     "healings_total",
     "Leases with failed resources: healed is one that has others now, missing one that goes on without.",
     _outcome("healed", "missing", "failed"),
+)
+
+# Power.
+
+POWER_HOSTS = Sampled("power_hosts", "Registered hosts by power state; off is asleep.", _POWER_STATE)
+POWER_MOVES = Count(
+    "power_moves_total",
+    "Hosts that came into a power state, and why; timed_out is one that did not wake, missed one that was not awake "
+    "when its lease began.",
+    _POWER_STATE,
+    Label("reason", tuple(sorted(PowerReason))),
+)
+ENERGY_READS = Count(
+    "energy_reads_total",
+    "How often a source was read of what hosts draw, or of the carbon of that: adapters, Prometheus, the curve.",
+    Label("source", ("adapters", "prometheus", "carbon")),
+    Label("outcome", ("done", "failed")),
+)
+WAKE_DURATION = Spread(
+    "wake_duration_seconds",
+    "How long hosts took to wake that were up in time.",
+    buckets=(30, 60, 120, 180, 240, 300, 420, 600, 900, 1800, 3600),
 )
 
 # Enforcement.

@@ -122,8 +122,11 @@ def span_of_request(name: str, parent: str | None, **attributes: str | int) -> A
 
 
 def record_write(begin: float, end: float) -> None:
-    """Make a write to the database a span if it was slow; the times are of ``time.monotonic``."""
-    if _tracing is None or end - begin < SLOW_WRITE_SECONDS:
+    """Make a write to the database a span if it was slow; the times are of ``time.monotonic``.
+
+    Outside of requests and events, as of a heartbeat, it would be a trace that tells nothing.
+    """
+    if _tracing is None or end - begin < SLOW_WRITE_SECONDS or current_parent() is None:
         return
     now = time.time_ns() - int((time.monotonic() - end) * 1e9)
     tracer = _tracing.provider.get_tracer(SERVICE)

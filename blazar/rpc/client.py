@@ -12,10 +12,10 @@ from typing import Any, cast
 import tenacity
 from oslo_config import cfg
 
-from blazar.context import current, may_change
+from blazar.context import current, has_changed, may_change
 from blazar.messaging import explain_refusal, oslo_messaging, target
 from blazar.model.base.clock import monotonic
-from blazar.model.base.errors import ManagerUnavailable, NothingDone, OtherVersion, TooLate
+from blazar.model.base.errors import ManagerUnavailable, NothingDone, OtherVersion, OutOfTime, TooLate
 from blazar.model.base.log_lines import Trouble
 from blazar.model.leases.lease import Lease
 from blazar.model.managers.presence import Pong
@@ -27,14 +27,25 @@ from blazar.rpc.interface import (
     AvailabilitySearch,
     Calendar,
     Feeds,
-    Journal,
     Leases,
     Resources,
     SeriesOfLeases,
     Surgery,
+)
+from blazar.rpc.operations import (
+    Budgets,
+    Charges,
+    Journal,
+    Maintenances,
+    PowerOfHosts,
+    PriceLists,
+    Problems,
+    Reports,
+    Service,
+    Statements,
     Transfers,
 )
-from blazar.rpc.operations import Maintenances, Problems, Reports, Service
+from blazar.rpc.reads import READS, share_wait
 from blazar.rpc.subscriptions import Subscriptions
 
 
@@ -180,7 +191,12 @@ class RemoteManager:
         self.series: SeriesOfLeases = cast(SeriesOfLeases, _Calls(self, "series"))
         self.maintenances: Maintenances = cast(Maintenances, _Calls(self, "maintenances"))
         self.problems: Problems = cast(Problems, _Calls(self, "problems"))
+        self.price_lists: PriceLists = cast(PriceLists, _Calls(self, "price_lists"))
+        self.budgets: Budgets = cast(Budgets, _Calls(self, "budgets"))
+        self.statements: Statements = cast(Statements, _Calls(self, "statements"))
+        self.charges: Charges = cast(Charges, _Calls(self, "charges"))
         self.reports: Reports = cast(Reports, _Calls(self, "reports"))
+        self.power: PowerOfHosts = cast(PowerOfHosts, _Calls(self, "power"))
         self.surgery: Surgery = cast(Surgery, _Calls(self, "surgery"))
         self.transfers: Transfers = cast(Transfers, _Calls(self, "transfers"))
         self.service: Service = cast(Service, _Calls(self, "service"))
@@ -217,8 +233,10 @@ class RemoteManager:
     def _message(self, call: str, texts: Mapping[str, str], place: Mapping[str, str]) -> Any:
         """Return the answer of a manager. NothingDone if none takes the message, or none begins to work on it."""
         try:
-            self._learn_the_time()
-            message = _until_taken(lambda: self._call(call, texts, place))
+            # A caller who waits a short time only waits as short a time for that.
+            wait = sum(share_wait(call, self._conf.rpc_response_timeout))
+            self._learn_the_time(wait)
+            message = self._call_once_or_twice(call, texts, place, wait)
         except ManagerUnavailable:
             raise
         except oslo_messaging.MessageUndeliverable as error:
@@ -226,10 +244,7 @@ class RemoteManager:
             raise NothingDone("no blazar-manager is connected to the message bus; please try again") from error
         except oslo_messaging.MessagingTimeout as error:
             self._trouble.log_failure("No blazar-manager answered in time")
-            raise ManagerUnavailable(
-                "no blazar-manager answered in time; the request may or may not have been done: check before you "
-                "repeat it"
-            ) from error
+            raise _explain_silence(call) from error
         except (oslo_messaging.RemoteError, oslo_messaging.RPCDispatcherError) as error:
             # A manager of this version answers every call; the message came to a process of another version.
             LOG.error("Manager of another version refuses requests: %s", error)
@@ -246,7 +261,23 @@ class RemoteManager:
             codec.decode_answer(call, message)
         return message
 
-    def _call(self, call: str, texts: Mapping[str, str], place: Mapping[str, str], timeout: float | None = None) -> Any:
+    def _call_once_or_twice(self, call: str, texts: Mapping[str, str], place: Mapping[str, str], seconds: float) -> Any:
+        """Send a message, and, if it only reads and no manager answers soon, once more: one may stand still.
+
+        It goes to the queue of all managers again. What a manager that stands still has taken, no other one gets.
+        """
+        first, *more = share_wait(call, seconds)
+        try:
+            return _until_taken(lambda: self._call(call, texts, place, first))
+        except oslo_messaging.MessagingTimeout:
+            if not more:
+                raise
+        self._trouble.log_failure(
+            f"A blazar-manager did not answer in {first:g} s, and another one is asked", level=logging.WARNING
+        )
+        return _until_taken(lambda: self._call(call, texts, place, more[0]))
+
+    def _call(self, call: str, texts: Mapping[str, str], place: Mapping[str, str], timeout: float) -> Any:
         """Send one message and wait for its answer."""
         here = current()
         context: dict[str, Any] = {"request_id": here.request_id, **parent_headers(), **place}
@@ -259,12 +290,12 @@ class RemoteManager:
         if owners := here.owners:
             context["owners"] = [[owner.id, owner.project_id, owner.user_id] for owner in owners]
         # At the deadline the caller has got an error, because no manager answered.
-        deadline = self._time.after(timeout or self._conf.rpc_response_timeout)
+        deadline = self._time.after(timeout)
         if deadline is not None:
             context["deadline"] = repr(deadline)
         asked = self._time.elapsed()
-        client = self._client if timeout is None else self._client.prepare(timeout=timeout)
-        if call != _GREETING:
+        client = self._client.prepare(timeout=timeout)
+        if call not in READS:
             may_change()
         message = self._count_call(lambda: client.call(context, "ask", call=call, arguments=texts))
         with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
@@ -287,19 +318,16 @@ class RemoteManager:
             metrics.RPC_CLIENT_CALLS.add(outcome)
         return message
 
-    def _learn_the_time(self) -> None:
+    def _learn_the_time(self, seconds: float) -> None:
         """Learn the managers' time by a call that changes nothing, so that no request is sent without a deadline."""
         if self._time.known or self._time.elapsed() < self._greet_again:
             return
         try:
-            _until_taken(self._greet)
+            self._call_once_or_twice(_GREETING, codec.encode_arguments(_GREETING, _QUESTION), {}, seconds)
         except oslo_messaging.MessagingTimeout as error:
             raise NothingDone("no blazar-manager answered in time, and nothing was done; please try again") from error
         # Managers of an earlier version do not send their time, and have no deadlines either.
         self._greet_again = self._time.elapsed() + GREET_AGAIN
-
-    def _greet(self, timeout: float | None = None) -> None:
-        self._call(_GREETING, codec.encode_arguments(_GREETING, _QUESTION), {}, timeout=timeout)
 
     def _wait_for_bus(self) -> None:
         """Wait for the first connection, but with a limit; the library has none, and cannot be interrupted.
@@ -323,12 +351,21 @@ class RemoteManager:
 
     def _connect(self) -> None:
         try:
-            self._greet(timeout=1)
+            self._call(_GREETING, codec.encode_arguments(_GREETING, _QUESTION), {}, timeout=1)
         except (oslo_messaging.MessageUndeliverable, oslo_messaging.MessagingTimeout):
             self._trouble.log_failure("No blazar-manager answers over the message bus yet", level=logging.WARNING)
         except Exception as error:
             # As for requests, which are refused with 503 meanwhile.
             self._trouble.log_failure(f"Message bus cannot be used: {type(error).__name__}: {explain_refusal(error)}")
+
+
+def _explain_silence(call: str) -> ManagerUnavailable:
+    """Return the error for a call that no manager answered: what its caller may do depends on what it can have done."""
+    if call in READS and not has_changed():
+        return OutOfTime("no blazar-manager answered in time; nothing was changed, please try again")
+    return ManagerUnavailable(
+        "no blazar-manager answered in time; the request may or may not have been done: check before you repeat it"
+    )
 
 
 def ping_server(conf: cfg.ConfigOpts, transport: Any, server: str, seconds: float) -> Pong:

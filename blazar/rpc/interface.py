@@ -22,10 +22,9 @@ from blazar.model.calendar.views import (
 )
 from blazar.model.feeds import Feed, FeedContent, FeedOwner, FeedPage, FeedQuestion, FeedRequest
 from blazar.model.journal.entries import HistoryPage
-from blazar.model.journal.views import JournalPage, JournalQuestion
 from blazar.model.leases.details import BookedLease, ImmediateVerdict, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage
 from blazar.model.leases.lease import Lease, LeaseRevision
-from blazar.model.leases.requests import Actor, IdempotencyKey, LeaseChange, LeaseRequest
+from blazar.model.leases.requests import IdempotencyKey, LeaseChange, LeaseRequest
 from blazar.model.resources.changes import Registration, ResourceChange
 from blazar.model.resources.pages import (
     Candidate,
@@ -39,8 +38,20 @@ from blazar.model.resources.resource import KindList, PropertyValues, Resource, 
 from blazar.model.search.availability import Availability, AvailabilityQuestion
 from blazar.model.series.changes import SeriesChange
 from blazar.model.series.details import SeriesDetails, SeriesOwner, SeriesPage, SeriesQuestion, SeriesRequest
-from blazar.model.surgery import MergeRequest, OfferPage, OfferRequest, Operated, SplitRequest, SwapRequest, Terms
-from blazar.rpc.operations import Maintenances, Problems, Reports, Service
+from blazar.model.surgery import MergeRequest, Operated, SplitRequest, SwapRequest, Terms
+from blazar.rpc.operations import (
+    Budgets,
+    Charges,
+    Journal,
+    Maintenances,
+    PowerOfHosts,
+    PriceLists,
+    Problems,
+    Reports,
+    Service,
+    Statements,
+    Transfers,
+)
 from blazar.rpc.subscriptions import Subscriptions
 
 
@@ -217,13 +228,6 @@ class Feeds(Protocol):
         """Return what the feed with this secret shows now; NotFound."""
 
 
-class Journal(Protocol):
-    """The calls about what was done to objects of the service."""
-
-    def page(self, question: JournalQuestion) -> JournalPage:
-        """Return a page of what was done, in the order of positions. InvalidInput for an unknown marker."""
-
-
 class SeriesOfLeases(Protocol):
     """The calls about series of leases."""
 
@@ -274,37 +278,6 @@ class Surgery(Protocol):
         """Make one lease of two. NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed."""
 
 
-class Transfers(Protocol):
-    """The calls by which a lease goes to another project, or to another user of its project.
-
-    ``taker``, and ``asked_by`` of who accepts or declines, are a user with a token of the project that gets it.
-    """
-
-    def offer(self, lease_id: str, request: OfferRequest, terms: Terms) -> LeaseDetails:
-        """Offer a lease; for a dry run only say whether it could go.
-
-        NotFound, InvalidInput, Conflict, WrongState, PreconditionFailed, CloudError.
-        """
-
-    def withdraw(self, lease_id: str, terms: Terms) -> None:
-        """Take back an offer that stands. NotFound, WrongState, PreconditionFailed."""
-
-    def page(self, taker: Actor, page: Page) -> OfferPage:
-        """Return a page of the leases that are offered to somebody. InvalidInput for an unknown marker."""
-
-    def one(self, lease_id: str, taker: Actor) -> LeaseDetails:
-        """Return a lease that is offered to somebody; NotFound."""
-
-    def accept(self, lease_id: str, terms: Terms) -> Operated:
-        """Take over a lease, all or nothing, and once for each key; for a dry run return what it would be.
-
-        NotFound, Conflict, WrongState, UsageDenied, PreconditionFailed, CloudError.
-        """
-
-    def decline(self, lease_id: str, terms: Terms) -> None:
-        """Turn down an offer. NotFound, WrongState, PreconditionFailed."""
-
-
 class Manager(Protocol):
     """The manager's interface."""
 
@@ -349,8 +322,28 @@ class Manager(Protocol):
         """The calls about problems."""
 
     @property
+    def budgets(self) -> Budgets:
+        """The calls about budgets."""
+
+    @property
+    def statements(self) -> Statements:
+        """The calls about what is to be paid for a month."""
+
+    @property
+    def charges(self) -> Charges:
+        """The calls about the lines of the ledger."""
+
+    @property
     def reports(self) -> Reports:
         """The calls for reports."""
+
+    @property
+    def power(self) -> PowerOfHosts:
+        """The calls about the power of hosts."""
+
+    @property
+    def price_lists(self) -> PriceLists:
+        """The calls about what leases cost."""
 
     @property
     def surgery(self) -> Surgery:
@@ -376,7 +369,12 @@ NOUNS: Mapping[str, type] = {
     "series": SeriesOfLeases,
     "maintenances": Maintenances,
     "problems": Problems,
+    "budgets": Budgets,
+    "statements": Statements,
+    "charges": Charges,
     "reports": Reports,
+    "power": PowerOfHosts,
+    "price_lists": PriceLists,
     "surgery": Surgery,
     "transfers": Transfers,
     "service": Service,

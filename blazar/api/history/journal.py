@@ -82,6 +82,7 @@ def index(call: Call) -> Answer:
         asked.one("to"),
         # By asking for somebody else, members would learn what the answers do not tell: who of the operators did it.
         by_project_id=own if asked.one("by") else None,
+        reader_id=None if own is None else call.caller.user_id,
     )
     page = call.manager.journal.page(question)
     found: Json = {"history": [_render(entry, page, own) for entry in page.items]}

@@ -17,12 +17,14 @@ class Caller:
     """A user with roles in a project.
 
     ``credentials`` are further credentials that policy rules may use, for example the scope of the token.
+    ``project_name`` is None if it is not known.
     """
 
     user_id: str
     project_id: str
     roles: tuple[str, ...]
     credentials: Mapping[str, Any] = field(default_factory=dict)
+    project_name: str | None = None
 
 
 class Unauthenticated(Exception):
@@ -64,7 +66,8 @@ class KeystoneIdentity:
             "is_admin_project": headers.get("X-Is-Admin-Project", "True").lower() == "true",
         }
         known = {name: value for name, value in credentials.items() if value is not None}
-        return Caller(headers.get("X-User-Id", ""), headers.get("X-Project-Id", ""), roles, known)
+        ids = headers.get("X-User-Id", ""), headers.get("X-Project-Id", "")
+        return Caller(*ids, roles, known, headers.get("X-Project-Name"))
 
 
 NO_TOKEN = "notused"

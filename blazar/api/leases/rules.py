@@ -9,7 +9,7 @@ from blazar.api.http.answers import Tags
 from blazar.api.http.context import Call, identifier
 from blazar.api.http.routes import ADMIN, MEMBER, READER, Rule, all_of
 from blazar.context import note_owner
-from blazar.model.leases.details import LeaseOwner
+from blazar.model.leases.details import LeaseDetails, LeaseOwner
 from blazar.model.leases.lease import unknown_lease
 
 GET = Rule("blazar:leases:get", READER, "List and show leases.")
@@ -42,7 +42,11 @@ class View:
     @property
     def tags(self) -> Tags:
         """The strong tags of leases."""
-        return Tags(f".{self.mark}")
+        return Tags(f".{self.mark}", parted=True)
+
+    def tag_of(self, details: LeaseDetails) -> str:
+        """Return the tag of a lease; what it costs may change without a new revision."""
+        return self.tags.of(details.lease.revision, "" if details.price is None else repr(details.price))
 
 
 def view_of(call: Call) -> View:

@@ -58,12 +58,13 @@ _PROBLEM: Json = {
     "since": "2030-05-01T08:00:00Z",
     "summary": "start_lease of lease gan-training has failed 5 times",
     "explanation": [
-        "The last reason is: host cn12 runs 1 servers that belong to no reservation.",
+        "The last reason is: host cn12 runs 1 server that belongs to no reservation.",
         "It is tried again at 2030-05-01 08:03:20.",
     ],
     "actions": ["retry", "give_up"],
     "lease_id": LEASE_ID,
     "region": "",
+    "resource_id": None,
 }
 _REPAIR: Json = {
     "problem_id": _EVENT,
@@ -81,6 +82,7 @@ _PROPERTIES: Json = {
     "actions": {**a_list(one_of(ProblemAction)), "description": "what makes sense; the dry run says if it is possible"},
     "lease_id": TEXT_OR_NULL,
     "region": {**TEXT, "description": "empty where no regions are configured, or several are concerned"},
+    "resource_id": {**TEXT_OR_NULL, "description": "kind and id of a resource that has failed, such as host/1"},
 }
 COMPONENTS: Json = {
     "Problem": an_object(_PROPERTIES, example=_PROBLEM),
@@ -180,6 +182,7 @@ def _render(problem: Problem) -> Json:
         "actions": [str(action) for action in problem.actions],
         "lease_id": problem.lease_id,
         "region": problem.region,
+        "resource_id": problem.resource_id,
     }
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from flask import Response
 
 from blazar.api.http.context import Call
+from blazar.api.http.csv_text import Column, answer_report
 from blazar.api.http.shapes import NUMBER, TEXT, ZULU, Json, an_object
-from blazar.api.reports.csv_text import Column, answer_report
 from blazar.api.reports.shapes import describe_report, show_example, show_report
 from blazar.api.reports.usage import read_project
 from blazar.model.base.clock import zulu

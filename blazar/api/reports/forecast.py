@@ -6,9 +6,9 @@ from __future__ import annotations
 from flask import Response
 
 from blazar.api.http.context import Call
+from blazar.api.http.csv_text import Column, answer_csv, flatten_row, wants_csv
 from blazar.api.http.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, or_null, ref
 from blazar.api.reports.capacity import GROUPS, read_groups
-from blazar.api.reports.csv_text import Column, answer_csv, flatten_row, wants_csv
 from blazar.model.base.clock import zulu
 from blazar.model.reports.capacity import CapacityGroup
 from blazar.model.reports.forecast import (

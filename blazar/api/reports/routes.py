@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from blazar.api.http.csv_text import FORMAT
 from blazar.api.http.queries import option
-from blazar.api.http.readers import Choice, DayOrDate, Names, Number, Text
+from blazar.api.http.readers import Choice, DayOrDate, Flag, Names, Number, Text
 from blazar.api.http.routes import Parameter, Part, Root, Route
 from blazar.api.http.shapes import LINKS, an_object, ref
-from blazar.api.reports import capacity, demand, forecast, usage
-from blazar.api.reports.csv_text import FORMAT
+from blazar.api.reports import capacity, demand, energy, forecast, usage
 from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.usage import MOST_GROUPS, UsageGroup
 
@@ -28,6 +28,7 @@ _USAGE = (
     STEP,
     option("property", Text(), "the property of resources that the group property stands for"),
     option("project_id", Text(), "only what this project had; by default the own one, for operators all"),
+    option("unbooked", Flag(), "for operators, of 31 days at most: also what hosts drew that no lease had"),
     FORMAT,
 )
 _CAPACITY = (
@@ -92,8 +93,15 @@ PART = Part(
             parameters=(_DAYS, *_CAPACITY, FORMAT),
             as_csv=True,
         ),
+        energy.ROUTE,
     ),
-    rules=(usage.GET,),
+    rules=(usage.GET, energy.GET),
     views=(usage.USERS,),
-    components={**usage.COMPONENTS, **capacity.COMPONENTS, **demand.COMPONENTS, **forecast.COMPONENTS},
+    components={
+        **usage.COMPONENTS,
+        **capacity.COMPONENTS,
+        **demand.COMPONENTS,
+        **forecast.COMPONENTS,
+        **energy.COMPONENTS,
+    },
 )

@@ -20,6 +20,8 @@ from blazar.api.http.shapes import (
     one_of,
     ref,
 )
+from blazar.api.leases.v1_1.prices import PRICE, render_price
+from blazar.api.leases.v1_1.reasons import WAKING, render_waking
 from blazar.model.base.clock import zulu
 from blazar.model.search.availability import (
     Availability,
@@ -64,6 +66,8 @@ def _opening(value: FreeWindow) -> Json:
             for count, region in zip_longest(value.counts, value.regions, fillvalue="")
         ],
         "refusals": _refusals(value.refusals),
+        "price": render_price(value.price),
+        "waking": render_waking(value.waking),
     }
 
 
@@ -100,6 +104,8 @@ _OPENING: Json = an_object(
         "open_until": {**ZULU_OR_NULL, "description": "the last end that fits; null: beyond latest"},
         "reservations": a_list(an_object({"count": NUMBER, "region": TEXT}, optional=("region",))),
         "refusals": _REFUSALS,
+        "price": PRICE,
+        "waking": WAKING,
     }
 )
 _REASON: Json = an_object(
@@ -119,8 +125,10 @@ _ALTERNATIVE: Json = an_object(
         "end_date": ZULU,
         "reservations": {**a_list(_COUNTS), "description": "fewer of each reservation, with lease_id by id"},
         "drop": {**TEXT, "description": "the part of a requirement to leave out"},
+        "price": {**TEXT, "description": "what a new lease would cost then; left out if nothing has a price"},
+        "currency": {**TEXT, "description": "that of the price"},
     },
-    optional=("reservations", "drop"),
+    optional=("reservations", "drop", "price", "currency"),
 )
 _LIMITED_BY: Json = {
     **one_of(LimitedBy, None),
@@ -156,6 +164,8 @@ _EXAMPLE: Json = {
             "open_until": "2026-12-07T08:00:00Z",
             "reservations": [{"count": 5}],
             "refusals": [],
+            "price": None,
+            "waking": None,
         }
     ],
     "not_checked": ["ExternalServiceFilter"],

@@ -23,6 +23,7 @@ from blazar.api.http.shapes import (
     one_of,
     ref,
 )
+from blazar.api.leases.v1_1.prices import PRICE, render_price
 from blazar.api.leases.v1_1.reminders import EXAMPLE, SHOWN_OF_SERIES, render_reminder
 from blazar.model.base.clock import zulu, zulu_or_none
 from blazar.model.base.moments import Duration
@@ -55,6 +56,7 @@ _SERIES: Json = {
     "rdates": a_list(_LOCAL),
     "before_end_date": TEXT_OR_NULL,
     "fit": one_of(Fit),
+    "max_price": {**TEXT_OR_NULL, "description": "the most that each lease may cost; null: whatever it costs"},
     "reminders": SHOWN_OF_SERIES,
     "reservations": a_list({"type": "object", "description": "as they were asked for"}),
     "booked_until": {**ZULU_OR_NULL, "description": "up to which start a series without an end is booked so far"},
@@ -82,6 +84,7 @@ _OCCURRENCE: Json = {
         "properties": {"start_date": ZULU, "end_date": ZULU},
         "description": "the window nearest to it in which it would have fitted; null if none was found",
     },
+    "price": PRICE,
 }
 _ID = "5d3f0a52-3c1e-4a1b-9c07-5f2c6f0c7a11"
 _EXAMPLE: Json = {
@@ -100,6 +103,7 @@ _EXAMPLE: Json = {
     "rdates": [],
     "before_end_date": None,
     "fit": "all",
+    "max_price": None,
     "reminders": [EXAMPLE],
     "reservations": [{"resource_type": "physical:host", "min": 2, "max": 2}],
     "booked_until": None,
@@ -120,6 +124,7 @@ _OCCURRENCE_EXAMPLE: Json = {
     "changed": False,
     "reason": None,
     "opening": None,
+    "price": {"amount": "9.60", "currency": "EUR", "charged": "0.00"},
 }
 
 COMPONENTS: Json = {
@@ -151,6 +156,7 @@ def render_series(value: Series) -> Json:
         "rdates": [_local(local) for local in sorted(when.added)],
         "before_end_date": _before_end(value.template.before_end),
         "fit": value.fit.value,
+        "max_price": value.template.max_price,
         "reminders": [render_reminder(reminder) for reminder in value.template.reminders],
         "reservations": [_reservation(reservation) for reservation in value.template.reservations],
         "booked_until": zulu_or_none(value.booked_until),
@@ -181,6 +187,7 @@ def _occurrence(value: SeriesOccurrence) -> Json:
         "changed": value.changed,
         "reason": value.reason,
         "opening": None if opening is None else {"start_date": zulu(opening.start), "end_date": zulu(opening.end)},
+        "price": render_price(value.price),
     }
 
 

@@ -39,7 +39,13 @@ def new_series(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, d
         user_id=caller.user_id,
         project_id=caller.project_id,
         recurrence=recurrence(body),
-        template=Template(reservations(body["reservations"], view, schemas_of), before_end, view.operator, reminding),
+        template=Template(
+            reservations(body["reservations"], view, schemas_of),
+            before_end,
+            view.operator,
+            reminding,
+            body.get("max_price"),
+        ),
         fit=Fit(body.get("fit", Fit.ALL)),
         dry_run=dry_run,
     )
@@ -75,6 +81,8 @@ def series_change(
         reservations=None if items is None else reservations(items, view, schemas_of),
         reminders=parse_reminders(body, of_series=True),
         fit=Fit(body["fit"]) if "fit" in body else None,
+        max_price=body.get("max_price"),
+        sets_max_price="max_price" in body,
         with_changed=body.get("changed", False),
         asked_by=Actor(caller.user_id, caller.project_id, view.operator),
         dry_run=dry_run,

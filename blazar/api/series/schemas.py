@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from blazar.api.http.shapes import Json
 from blazar.api.leases.v1_1.reminders import EXAMPLE, SERIES_REMINDERS
-from blazar.api.leases.v1_1.schemas import RESERVATIONS
+from blazar.api.leases.v1_1.schemas import MAX_PRICE, RESERVATIONS
 from blazar.model.series.checks import MOST_DATES, Fit
 from blazar.model.series.rule_text import MOST_CHARACTERS
 
@@ -60,6 +60,7 @@ SERIES_CREATE: Json = {
         **WHEN,
         "before_end_date": BEFORE_END,
         "fit": FIT,
+        "max_price": MAX_PRICE,
         "reminders": SERIES_REMINDERS,
         "reservations": RESERVATIONS,
     },
@@ -81,6 +82,7 @@ SERIES_UPDATE: Json = {
         **WHEN,
         "before_end_date": BEFORE_END,
         "fit": FIT,
+        "max_price": {**MAX_PRICE, "type": ["string", "null"]},
         "reminders": SERIES_REMINDERS,
         "reservations": RESERVATIONS,
     },

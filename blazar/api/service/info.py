@@ -10,7 +10,8 @@ from blazar.api.http.routes import Caching, Part, Root, Route, Rule
 from blazar.api.http.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, ref
 from blazar.api.leases.rules import BEST_EFFORT, POST
 from blazar.api.search.routes import MOST_RESERVATIONS
-from blazar.model.base.clock import zulu
+from blazar.model.base.clock import SystemClock, zulu
+from blazar.model.base.errors import ManagerUnavailable
 from blazar.model.base.service_info import ServiceFacts
 from blazar.model.leases.states import LeaseKind
 
@@ -37,22 +38,51 @@ _BOUNDS: Json = {
 }
 """What each bound is of."""
 
+_OF_MANAGERS = ("resource_types", "before_end", "cleaning_seconds", "limits", "idempotency_seconds", "channels")
+_BOUNDS_OF_MANAGERS = (
+    "range_seconds",
+    "range_back_seconds",
+    "range_ahead_seconds",
+    "capacity_points",
+    "capacity_groups",
+    "properties",
+    "property_values",
+    "availability_range_seconds",
+    "feeds",
+)
+"""What only a manager knows, and an answer without one does not have."""
+
+NOTICE = (
+    "No blazar-manager answers at present: nothing can be shown or changed until one does. Leases that have begun go on"
+)
+
 
 def info(call: Call) -> Json:
-    """Return what the service offers to the caller."""
-    caller = call.caller
-    facts = call.manager.service.facts(caller.project_id)
+    """Return what the service offers to the caller; while no manager answers, what the API knows itself."""
+    try:
+        facts = call.manager.service.facts(call.caller.project_id)
+    except ManagerUnavailable:
+        return {"now": zulu(SystemClock().now()), **_describe_caller(call), "bounds": _list_own(call), "notice": NOTICE}
+    return {"now": zulu(facts.now), **_describe_caller(call), **_render_facts(call, facts)}
+
+
+def _describe_caller(call: Call) -> Json:
+    """Return who the caller is, and what the policy allows: no manager is needed for that."""
     return {
-        "now": zulu(facts.now),
-        "user_id": caller.user_id,
-        "project_id": caller.project_id or None,
+        "user_id": call.caller.user_id,
+        "project_id": call.caller.project_id or None,
         "allowed": [name for name in call.services.served.rules if call.allows(name)],
-        "resource_types": list(facts.resource_types),
         "kinds": _kinds(call),
+    }
+
+
+def _render_facts(call: Call, facts: ServiceFacts) -> Json:
+    return {
+        "resource_types": list(facts.resource_types),
         "before_end": {"default": facts.before_end, "lead_seconds": int(facts.lead.total_seconds())},
         "cleaning_seconds": int(facts.cleaning.total_seconds()),
         "limits": [{"limit": limit.limit, "value": limit.value, "unit": limit.unit} for limit in facts.limits],
-        "bounds": _bounds(call, facts),
+        "bounds": {**_list_own(call), **_render_bounds(call, facts)},
         "idempotency_seconds": int(facts.idempotency.total_seconds()),
         "channels": list(facts.channels),
     }
@@ -65,15 +95,25 @@ def _kinds(call: Call) -> list[str]:
     return [str(kind) for kind in LeaseKind if kind != LeaseKind.BEST_EFFORT or call.allows(BEST_EFFORT.name)]
 
 
-def _bounds(call: Call, facts: ServiceFacts) -> Json:
-    lists, reads = call.services.bounds, facts.reads
-    back = reads.back_for(operator=call.allows(OWNERS.name))
+def _list_own(call: Call) -> Json:
+    """Return the bounds that the API sets itself."""
+    lists = call.services.bounds
     return {
         "page": lists.pages.most,
         "default_page": lists.pages.usual,
         "calendar_page": lists.calendar.most,
         "default_calendar_page": lists.calendar.usual,
         "filter_values": MOST_VALUES,
+        "availability_reservations": MOST_RESERVATIONS,
+        "openings": lists.openings.most,
+        "default_openings": lists.openings.usual,
+    }
+
+
+def _render_bounds(call: Call, facts: ServiceFacts) -> Json:
+    reads = facts.reads
+    back = reads.back_for(operator=call.allows(OWNERS.name))
+    return {
         "range_seconds": int(reads.longest_range.total_seconds()),
         "range_back_seconds": int(back.total_seconds()),
         "range_ahead_seconds": int(reads.ahead.total_seconds()),
@@ -82,9 +122,6 @@ def _bounds(call: Call, facts: ServiceFacts) -> Json:
         "properties": reads.properties,
         "property_values": reads.property_values,
         "availability_range_seconds": int(facts.search_range.total_seconds()),
-        "availability_reservations": MOST_RESERVATIONS,
-        "openings": lists.openings.most,
-        "default_openings": lists.openings.usual,
         "feeds": reads.feeds_of_user,
     }
 
@@ -101,11 +138,17 @@ COMPONENTS: Json = {
             "before_end": an_object({"default": TEXT, "lead_seconds": NUMBER}),
             "cleaning_seconds": {**NUMBER, "description": "what is kept free between two users of a resource"},
             "limits": a_list(an_object({"limit": TEXT, "value": NUMBER, "unit": TEXT})),
-            "bounds": an_object({name: {**NUMBER, "description": of} for name, of in _BOUNDS.items()}),
+            "bounds": an_object(
+                {name: {**NUMBER, "description": of} for name, of in _BOUNDS.items()}, optional=_BOUNDS_OF_MANAGERS
+            ),
             "idempotency_seconds": NUMBER,
             "channels": {**a_list(TEXT), "description": "how subscribers are told: webhook, mail, or neither"},
+            "notice": {
+                **TEXT,
+                "description": "a sentence for people, while no manager answers: what only managers know is missing",
+            },
         },
-        optional=("kinds",),
+        optional=("kinds", "notice", *_OF_MANAGERS),
         example={
             "now": "2026-11-23T10:15:42Z",
             "user_id": "3c1f9a7d2b6e4f58a0c1d2e3f4a5b6c7",

@@ -15,7 +15,7 @@ from blazar.api.http.routes import READER, Body, Caching, Root, Route, Rule, in_
 from blazar.api.http.shapes import an_object, ref
 from blazar.api.subscriptions.components import CHANGE_MINE, CHANGES_OF_MINE, TAGS, answer_with, render_subscription
 from blazar.model.base.dates import in_body, zone
-from blazar.model.base.errors import Denied, NotFound, PreconditionFailed
+from blazar.model.base.errors import Denied, ManagerUnavailable, NotFound, PreconditionFailed, StoreUnavailable
 from blazar.model.subscriptions.details import Digest, SubscriptionChange, SubscriptionState
 
 MINE = Rule("blazar:subscriptions:mine", READER, "Show and change which mails one gets about one's own leases.")
@@ -25,6 +25,9 @@ _PAGE = """<!doctype html>
 <meta name="robots" content="noindex"><title>Mail of Blazar</title></head>
 <body><main><h1>Mail of Blazar</h1><p>{text}</p>{form}</main></body></html>
 """
+PAUSE = 60
+"""Seconds after which a reader may try again while the service is not there."""
+
 _FORM = '<form method="post"><button type="submit">Send me no more</button></form>'
 
 
@@ -64,6 +67,8 @@ def show_unsubscribing(call: Call, subscription_id: str, link_secret: str) -> Re
         call.manager.subscriptions.check_link(identifier(subscription_id), link_secret)
     except NotFound as error:
         return _answer_dead_link(error)
+    except (ManagerUnavailable, StoreUnavailable) as error:
+        return _answer_outage(error)
     return _page("Do you want no more mail about what happens to these leases?", _FORM)
 
 
@@ -73,6 +78,8 @@ def unsubscribe(call: Call, subscription_id: str, link_secret: str) -> Response:
         call.manager.subscriptions.unsubscribe(identifier(subscription_id), link_secret)
     except NotFound as error:
         return _answer_dead_link(error)
+    except (ManagerUnavailable, StoreUnavailable) as error:
+        return _answer_outage(error)
     return _page(f"No more mail is sent. {_lead_on()}")
 
 
@@ -82,6 +89,16 @@ def _answer_dead_link(error: NotFound) -> Response:
         raise error
     note_of(request.environ).error = error.code
     return _page(f"This link does not work: what it was to end has ended, or it is not whole. {_lead_on()}", status=404)
+
+
+def _answer_outage(error: ManagerUnavailable | StoreUnavailable) -> Response:
+    """Tell a reader that the service is not there now, in a page; raise the error for programs."""
+    if not prefers(request, "text/html"):
+        raise error
+    note_of(request.environ).error = error.code
+    page = _page("The service cannot be reached now. Please open the link once more in a few minutes.", status=503)
+    page.headers["Retry-After"] = str(PAUSE)
+    return page
 
 
 def _lead_on() -> str:
@@ -113,7 +130,7 @@ _on_link = partial(
     root=Root.SERVICE,
     path=UNSUBSCRIBE + "{subscription_id}/{link_secret}",
     answers={200: None},
-    errors=(404,),
+    errors=(404, 503),
     as_page=True,
     parameters=(
         in_path("subscription_id", "the id of the subscription"),

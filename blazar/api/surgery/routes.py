@@ -198,7 +198,7 @@ def _answer_operation(operate: Callable[[], Operated], view: View, terms: Terms,
     headers = {"Idempotency-Replayed": "true"} if found.replayed else {}
     if made:
         headers["Location"] = link(f"/v1/leases/{found.leases[-1].lease.id}")
-    return Answer(leases, etag=view.tags.of(found.leases[0].lease.revision), headers=headers)
+    return Answer(leases, etag=view.tag_of(found.leases[0]), headers=headers)
 
 
 _DRY_RUN = option("dry_run", Flag(), "only say what would come of it; nothing is changed")

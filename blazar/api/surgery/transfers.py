@@ -198,7 +198,7 @@ def accept(call: Call, lease_id: str) -> Answer:
     if dry_run:
         return Answer(shown)
     headers = {"Idempotency-Replayed": "true"} if found.replayed else {}
-    return Answer(shown, etag=view.tags.of(details.lease.revision), headers=headers)
+    return Answer(shown, etag=view.tag_of(details), headers=headers)
 
 
 def decline(call: Call, lease_id: str) -> None:

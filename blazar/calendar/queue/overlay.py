@@ -169,7 +169,15 @@ class Overlay:
         terms = TimelineTerms(self._now, inventory.cleaning, without_amounts)
         timeline = Timeline(self._uses.get(kind, {}), terms, OutsideUses(inventory.late))
         matching = self._candidates.matching(kind, project_id)
-        return KindSearch(demands, timeline, inventory.resources, matching, Budget(NEVER))
+        return KindSearch(
+            demands,
+            timeline,
+            inventory.resources,
+            matching,
+            Budget(NEVER),
+            inventory.strategy,
+            asleep=inventory.asleep,
+        )
 
     def _use(self, grant: Grant, part: GrantPart) -> Use:
         inventory = self._calendar.get(part.kind)

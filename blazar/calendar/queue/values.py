@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blazar.calendar.fits import NEVER
-from blazar.calendar.placement import Matching
+from blazar.calendar.placement import Matching, Strategy
 from blazar.calendar.timeline import Use
 from blazar.model.base.amounts import Amounts
 from blazar.model.calendar.demand import Demand
+from blazar.model.power.states import ALL_AWAKE, AsleepHosts
 from blazar.model.resources.resource import Resource, ResourceKind
 
 HOUR = 3600
@@ -22,7 +23,8 @@ class Inventory:
     """The resources of one kind, smallest first, with all that is promised of them except by a Promise.
 
     ``uses``, ``late`` and ``cleaning`` are as in Timeline: a use ends with the cleaning after it. ``matching`` may
-    return the resources that meet a requirement faster than by testing each one.
+    return the resources that meet a requirement faster than by testing each one. Resources are chosen by the
+    ``strategy``, and hosts that are ``asleep`` when they are needed last, as for a booking.
     """
 
     resources: Sequence[Resource]
@@ -30,6 +32,8 @@ class Inventory:
     cleaning: int = 0
     late: Mapping[int, Sequence[Use]] = field(default_factory=dict)
     matching: Matching | None = None
+    strategy: Strategy = Strategy.PACK
+    asleep: AsleepHosts = ALL_AWAKE
 
 
 Calendar = Mapping[ResourceKind, Inventory]

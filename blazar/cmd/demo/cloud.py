@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from blazar.clouds.simulated import State, of_yaml
+from blazar.cmd.demo.energy import describe_power
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import DEVICE, FLOATING_IP, GENERIC, VOLUME, ResourceKind
 from blazar.model.resources.resource import NETWORK as SEGMENT
@@ -73,7 +74,9 @@ class DemoHost:
     @property
     def registration(self) -> Registration:
         """What its operator registers."""
-        return Registration({"name": self.name}, {**self.family.properties, "rack": self.rack})
+        return Registration(
+            {"name": self.name}, {**self.family.properties, "rack": self.rack, **describe_power(self.family.name)}
+        )
 
 
 def list_hosts() -> Iterator[DemoHost]:

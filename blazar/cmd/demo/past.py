@@ -16,9 +16,9 @@ from sqlalchemy.engine import Engine
 
 from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud
 from blazar.cmd import assemble, config
-from blazar.cmd.demo import people, present
+from blazar.cmd.demo import looks, money, people, present
 from blazar.cmd.demo.cloud import list_hosts, make_cloud, registrations
-from blazar.cmd.demo.stage import DemoClock, Stage, set_limits
+from blazar.cmd.demo.stage import DemoClock, Stage, give_switch, set_limits
 from blazar.manager.service import ManagerService
 from blazar.model.base.errors import BlazarError
 from blazar.model.leases.requests import LeaseChange
@@ -92,15 +92,19 @@ class Script:
     def live_until(self, end: datetime) -> None:
         """Live from where the clock is."""
         self._register()
+        money.publish(self._stage)
         self._live(max(self._stage.clock.now(), end - COURSE_BEGINS), end)
         present.plan_course(self._stage, self.chance)
         self._live(end, end)
         self._stage.run_to(end)
+        money.charge(self._stage)
+        money.correct(self._stage, end)
+        money.raise_prices(self._stage)
 
     def _register(self) -> None:
         resources = self._stage.manager.resources
         for host in list_hosts():
-            resources.register(HOST, host.registration)
+            give_switch(self._stage.manager, resources.register(HOST, host.registration))
         for kind, registration in registrations():
             resources.register(kind, registration)
         resources.set_property(HOST, "rack", private=False)
@@ -109,6 +113,8 @@ class Script:
         """Live until then; ``end`` is when the life ends."""
         for instant in self._instants(until, end):
             self._stage.run_to(instant)
+            looks.look(self._stage)
+            money.charge(self._stage)
             self._somebody_books()
             if self.chance.random() < 0.15:
                 self._somebody_changes_plans()

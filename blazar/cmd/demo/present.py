@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from datetime import datetime, timedelta
 
-from blazar.cmd.demo import people, problems
+from blazar.cmd.demo import looks, people, problems
 from blazar.cmd.demo.stage import Stage
 from blazar.model.base.moments import NOW, Duration
 from blazar.model.leases.lease import Lease
@@ -14,6 +14,7 @@ from blazar.model.leases.requests import Actor, ReservationRequest
 from blazar.model.leases.states import LeaseKind
 from blazar.model.maintenance.windows import MaintenanceRequest
 from blazar.model.resources.changes import Disabling, ResourceChange
+from blazar.model.resources.resource import HOST
 from blazar.model.series.checks import Fit
 from blazar.model.series.details import SeriesRequest, Template
 from blazar.model.series.recurrence import Recurrence
@@ -70,6 +71,7 @@ def _run_and_settle(stage: Stage, now: datetime) -> None:
     stage.settle()
     stage.run_to(now)
     stage.settle()
+    looks.look(stage)
 
 
 def _cancel_a_lesson(stage: Stage) -> None:
@@ -113,13 +115,25 @@ def _trouble(stage: Stage, now: datetime) -> None:
     _disable(stage, "io-02", Disabling("waits for spare disks"))
     _disable(stage, "h100-06", Disabling("firmware upgrade", now + 20 * _HOUR))
     stage.change_host("arm-05", ResourceChange({}, open_to=("robotics",), sets_projects=True))
-    in_use = stage.hosts_in_use(now + 12 * _HOUR)
-    for name in (next((n for n in in_use if n.startswith("cpu-")), "cpu-11"), "mem-04"):
+    for name in (_book_host_that_fails(stage, now), "mem-04"):
         stage.cloud.operators.host_down(name)
     # One poll is not enough to call a host failed.
     for _ in range(3):
         stage.clock.instant += timedelta(minutes=1)
         stage.manager.monitor.run_once()
+
+
+def _book_host_that_fails(stage: Stage, now: datetime) -> str:
+    """Return the host that is to fail: a lease that takes no other has it, or all of its like are in use.
+
+    A lease that takes any host would be healed while others are idle, as they are by night.
+    """
+    busy = stage.hosts_in_use(now + 12 * _HOUR)
+    for name in sorted(host.name for host in stage.manager.resources.all(HOST) if host.name.startswith("cpu-")):
+        only = people.whole_hosts(1, 1, hypervisors=["==", "$hypervisor_hostname", name])(random.Random(0))
+        if name not in busy and stage.book(_BOB, "solvent-scan", stage.clock.now(), 36, only) is not None:
+            return name
+    return next((name for name in busy if name.startswith("cpu-")), "cpu-11")
 
 
 def _disable(stage: Stage, name: str, disabling: Disabling) -> None:

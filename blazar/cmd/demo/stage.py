@@ -17,22 +17,32 @@ from blazar.model.base.moments import NOW, Moment
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import LeaseRequest, ReservationRequest
 from blazar.model.leases.states import LeaseStatus
+from blazar.model.power.addresses import PowerAdapter, PowerAddress
+from blazar.model.power.hosts import PowerChange
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST, Resource
 from blazar.store.store import Store
 
 HOURS = {"host": 5000, "device": 400}
 AT_ONCE = {"gigabyte": 5000}
+SPEND = "25000.00"
 PROMISES = 2
 """So few that others wait without one."""
 
 
 def set_limits(conf: cfg.ConfigOpts) -> None:
     """Set the limits of the demo, unless a configuration file sets its own."""
-    conf.set_default("enabled_filters", ["ResourceHoursFilter", "MaxUnitsFilter"], group="enforcement")
+    conf.set_default("enabled_filters", ["ResourceHoursFilter", "MaxUnitsFilter", "SpendFilter"], group="enforcement")
     conf.set_default("max_resource_hours", HOURS, group="enforcement")
     conf.set_default("max_units_of", AT_ONCE, group="enforcement")
+    conf.set_default("max_spend", SPEND, group="enforcement")
     conf.set_default("promises", PROMISES, group="api")
+
+
+def give_switch(manager: ManagerService, host: Resource) -> None:
+    """Let the simulated cloud switch the power of a host, so that it sleeps once ``[power] mode`` is ``on``."""
+    address = PowerAddress(PowerAdapter.SIMULATED, host.name)
+    manager.power.change(host.external_id, PowerChange(address))
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from blazar.model.base.errors import CloudUnavailable, InvalidInput
 from blazar.model.base.json_text import Json
-from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.reasons import Cause, ReasonCode, spell_count
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import EventType
 from blazar.resources.contract.parameters import quote
@@ -51,9 +51,11 @@ class Tally:
     failures: tuple[str, ...] = ()
 
 
-def deletion_progress(servers: int, text: str = "servers are being deleted") -> NotYet:
+def deletion_progress(servers: int, text: str = "being deleted") -> NotYet:
     """Return the progress of a reservation whose own servers are being deleted."""
-    return NotYet(RECHECK_SOON, f"{servers} {text}", Cause(ReasonCode.RESOURCE_NOT_READY, servers=servers))
+    return NotYet(
+        RECHECK_SOON, f"{spell_count(servers, 'server')} {text}", Cause(ReasonCode.RESOURCE_NOT_READY, servers=servers)
+    )
 
 
 def names_action(given: Json) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
-from blazar.model.base.errors import InvalidInput, pointing_at
+from blazar.model.base.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.base.json_text import Json
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.pages import Candidate
@@ -86,6 +86,19 @@ class Polled:
     unseen: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """How a resource is in the cloud whose power may be switched.
+
+    ``up`` tells whether what serves it runs, ``mark`` for which reason that was closed, None if it is open; and
+    ``occupants`` how many servers or the like are on it.
+    """
+
+    up: bool
+    mark: str | None = None
+    occupants: int = 0
+
+
 class Kind(Plugin):
     """A kind of resource. By default its resources are healthy, and registration changes nothing in the cloud."""
 
@@ -93,6 +106,7 @@ class Kind(Plugin):
     together: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("check_unused", "current", "enter", "leave"),
         ("close", "reopen", "occupants"),
+        ("look", "list_awake"),
     )
     kind: ResourceKind
     """Its name, as stored: a word for one resource."""
@@ -155,6 +169,17 @@ class Kind(Plugin):
     def occupants(self, resources: Collection[Resource]) -> Mapping[int, int]:
         """Return how many servers or the like are on resources, by calendar id; few calls. By default not known."""
         return {}
+
+    def check_switch(self, resource: Resource) -> None:
+        """Raise Conflict if a resource cannot be switched off alone, as what serves it serves others, too."""
+
+    def look(self, resource: Resource) -> Glance:
+        """Return how a resource is now whose power may be switched; NotFound. By default none is switched."""
+        raise NotFound(f"the power of a {noun(self.kind)} is not switched")
+
+    def list_awake(self, resources: Collection[Resource]) -> frozenset[int]:
+        """Return, by calendar id, the resources that run, of those whose power may be switched; one call."""
+        return frozenset()
 
     def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
         """Return the state of all registered resources; the number of calls does not depend on theirs."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import get_annotations, getattr_static, isfunction, signature
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
 from oslo_config import cfg
@@ -59,14 +60,19 @@ def check_members(plugin: Plugin | type[Plugin]) -> None:
             raise InvalidInput(f"it has {' and '.join(present)}, but not {' and '.join(missing)}: it needs {wanted}")
 
 
+_MEMBERS: dict[type[Plugin], Mapping[str, Any]] = {}
+
+
 def members_of(contract: type[Plugin]) -> Mapping[str, Any]:
-    """Return the members that a type or kind may have: methods, properties and plain values, by name."""
-    found: dict[str, Any] = {}
-    for base in contract.__mro__[:-1]:
-        for name in (*vars(base), *get_annotations(base)):
-            if name[0] != "_" and name not in vars(Plugin):
-                found.setdefault(name, vars(base).get(name))
-    return found
+    """Return the members that a type or kind may have, by name: methods, properties and values; looked up once."""
+    if contract not in _MEMBERS:
+        found: dict[str, Any] = {}
+        for base in contract.__mro__[:-1]:
+            for name in (*vars(base), *get_annotations(base)):
+                if name[0] != "_" and name not in vars(Plugin):
+                    found.setdefault(name, vars(base).get(name))
+        _MEMBERS[contract] = MappingProxyType(found)
+    return _MEMBERS[contract]
 
 
 def stands_for(contract: type[Plugin], forward: Forward) -> Callable[[T], T]:

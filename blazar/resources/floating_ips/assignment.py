@@ -58,16 +58,14 @@ class FloatingIpAssignment:
             reasons[wanted[address].id] = f"{address} is a floating IP of project {held[address].project_id}"
         if reasons:
             raise Unusable(reasons)
-        surplus = [
-            f for f in self._network.floating_ips(tag=reservation_tag(task.reservation.id)) if f.address not in wanted
-        ]
-        self._delete_floating_ips([found for found in surplus if _is_ours(found, task)], task, unless_attached=True)
+        surplus = [found for found in self._floating_ips_of(task) if found.address not in wanted]
+        self._delete_floating_ips(surplus, task, unless_attached=True)
 
     def take_addresses(self, task: Task, resources: Collection[Resource] | None = None) -> None:
         """Ensure that the project no longer has the addresses (None: all of the reservation)."""
         found = {f.id: f for f in self._floating_ips_at(task.resources if resources is None else resources)}
         if resources is None:
-            found |= {f.id: f for f in self._network.floating_ips(tag=reservation_tag(task.reservation.id))}
+            found |= {f.id: f for f in self._floating_ips_of(task)}
         self._delete_floating_ips([f for f in found.values() if _is_ours(f, task)], task, unless_attached=False)
 
     def reservations_with_addresses(self, resources: Collection[Resource]) -> frozenset[str]:
@@ -89,6 +87,12 @@ class FloatingIpAssignment:
             return ()
         network_id = str(next(iter(resources)).attributes[NETWORK])
         return self._network.floating_ips(network_id=network_id, addresses=addresses)
+
+    def _floating_ips_of(self, task: Task) -> tuple[FloatingIp, ...]:
+        """Return the floating IPs of the reservation wherever they are, also those that no later call has tagged."""
+        sign = reservation_tag(task.reservation.id)
+        found = (*self._network.floating_ips(tag=sign), *self._network.floating_ips(description=sign))
+        return tuple({f.id: f for f in found if _is_ours(f, task)}.values())
 
     def _create_floating_ip(self, task: Task, resource: Resource) -> FloatingIp:
         """Create the floating IP of an address and return it, or the one that somebody else created first."""

@@ -15,7 +15,7 @@ from blazar.model.base.errors import CloudError, InvalidInput, pointing_at
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.pages import Candidate
 from blazar.model.resources.resource import EVACUABLE, HOST, KindShape, Resource, ResourceDetails
-from blazar.resources.contract.kind import CalendarReads, CloudResource, Kind, Polled
+from blazar.resources.contract.kind import CalendarReads, CloudResource, Glance, Kind, Polled
 from blazar.resources.contract.parameters import HOST_PROPERTIES, PUBLIC_HOST_PROPERTIES, text_of, truth_of
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.registration import (
@@ -159,6 +159,18 @@ class Hosts(Kind):
         counts = self._registration.count_servers()
         return {resource.id: counts.get(str(resource.attributes["service_name"]), 0) for resource in resources}
 
+    def look(self, resource: Resource) -> Glance:
+        """Return how a host is now; NotFound if Nova does not know it."""
+        host = self._registration.find(id=None, name=resource.name)
+        # The servers last: none sets out for a host that is closed.
+        occupants = self._registration.count_arrivals(host)
+        return Glance(host.up, None if host.enabled else host.disabled_reason or "", occupants)
+
+    def list_awake(self, resources: Collection[Resource]) -> frozenset[int]:
+        """Return the hosts whose nova-compute is up."""
+        up = {host.hypervisor_hostname for host in self._registration.hypervisors() if host.up}
+        return frozenset(resource.id for resource in resources if resource.name in up)
+
     def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
         """Return the state of all hosts: two calls to Nova, and one to Placement if it has no changes.
 
@@ -229,8 +241,11 @@ class Hosts(Kind):
         return {hosts[name].id: new for name, new in details.items() if new != hosts[name].details}
 
     def _with_own_zone(self, hypervisor: Hypervisor, host: Resource) -> Hypervisor:
-        """Return a hypervisor with its own zone: while it is assigned, the cloud shows the reservation's."""
-        if not self._registration.is_assigned(hypervisor):
+        """Return a hypervisor with its own zone: the cloud shows that of a reservation while it is assigned, and none
+        while it is closed, as for a night.
+        """
+        is_hidden = not hypervisor.enabled and not hypervisor.availability_zone
+        if not is_hidden and not self._registration.is_assigned(hypervisor):
             return hypervisor
         return replace(hypervisor, availability_zone=str(host.attributes["availability_zone"]))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from oslo_config import cfg
 
+from blazar.calendar.placement import Strategy
 from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
 
@@ -69,6 +70,12 @@ NOVA_OPTIONS: list[cfg.Opt] = [
         "aggregate_instance_extra_specs, capabilities, blazar or reservation are refused in any case. Empty: none.",
     ),
 ]
+AUTO, ROOMY, COMPACT = "auto", "roomy", "compact"
+_PLACEMENTS = {
+    AUTO: "compact if hosts are put to sleep ([power] mode = on), else roomy",
+    ROOMY: "those with the longest gap before and after it, so that leases can be extended; of those the smallest",
+    COMPACT: "those with the shortest gap, so that few hosts are used at a time, and the others can sleep",
+}
 HOST_OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "blazar_az_prefix",
@@ -94,6 +101,12 @@ HOST_OPTIONS: list[cfg.Opt] = [
         "randomize_host_selection",
         default=False,
         help="Choose suitable hosts at random; otherwise the smallest suitable hosts are chosen.",
+    ),
+    cfg.StrOpt(
+        "placement",
+        default=AUTO,
+        choices=list(_PLACEMENTS.items()),
+        help="Which of the free hosts that suit a lease it gets, unless randomize_host_selection is true.",
     ),
     cfg.BoolOpt(
         "enable_polling_monitor",
@@ -135,6 +148,15 @@ HOST_OPTIONS: list[cfg.Opt] = [
 def read_before_end(conf: cfg.ConfigOpts) -> str:
     """Return the action before the end of a reservation, of any kind, whose request names none."""
     return str(conf[SECTION].before_end)
+
+
+def read_strategy(conf: cfg.ConfigOpts, *, hosts_sleep: bool) -> Strategy:
+    """Return how resources are chosen."""
+    section = conf[SECTION]
+    if section.randomize_host_selection:
+        return Strategy.RANDOM
+    is_compact = hosts_sleep if section.placement == AUTO else section.placement == COMPACT
+    return Strategy.COMPACT if is_compact else Strategy.PACK
 
 
 @dataclass(frozen=True, slots=True)

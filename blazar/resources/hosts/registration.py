@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Hypervisor
 from blazar.model.base.errors import Conflict, NotFound
+from blazar.model.base.reasons import spell_count
 from blazar.model.maintenance.windows import MARK
 from blazar.model.resources.resource import PropertyValue, ResourceDetails
 from blazar.resources.contract.kind import Holders, InUse
@@ -55,6 +56,15 @@ class HostRegistration:
     def count_servers(self) -> Mapping[str, int]:
         """Return how many servers run on each host that has some, by service name."""
         return self._cloud.compute.count_servers()
+
+    def count_arrivals(self, host: Hypervisor) -> int:
+        """Return how many servers are on a host or on their way there, as booted or moved ones.
+
+        Nova lists a server where it is. What is to arrive has its room in Placement, as what is in the recycle bin.
+        """
+        servers = {server.id for server in self._cloud.compute.servers_on(host.service_name)}
+        room = self._cloud.evacuation.rooms([host.hypervisor_hostname]).get(host.hypervisor_hostname)
+        return len(servers | room.consumers.keys() if room is not None else servers)
 
     def disable_services(self, services: Collection[str], mark: str) -> None:
         """Ensure that the nova-computes of hosts are disabled; those that were enabled get the mark as the reason.
@@ -140,7 +150,8 @@ class HostRegistration:
         servers = self._cloud.compute.servers_on(service_name)
         if servers:
             raise Conflict(
-                f"host {host} runs {len(servers)} servers, as {servers[0].id}; move or delete them, then retry",
+                f"host {host} runs {spell_count(len(servers), 'server')}, as {servers[0].id}; move or delete them, "
+                "then retry",
                 code="host_has_servers",
             )
 

@@ -186,7 +186,7 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
         returned = self._return_hosts(task, hosts=None)
         # Once more: one that was being shelved may have left its host between the two looks.
         if isinstance(returned, Done) and (stranded := self._delete_stranded(task)):
-            return deletion_progress(stranded, "servers without a host are being deleted")
+            return deletion_progress(stranded, "without a host being deleted")
         if task.reservation.status is ReservationStatus.DELETED:
             # Leftovers of one that has ended: by now another lease may be emptying its hosts.
             return returned
@@ -224,4 +224,4 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
         left = self._aggregates.release_hosts(
             task.reservation.id, hosts=hosts, assigned=service_names(task.resources) if used else ()
         )
-        return deletion_progress(left, "servers are being deleted or moved away") if left else Done()
+        return deletion_progress(left, "being deleted or moved away") if left else Done()

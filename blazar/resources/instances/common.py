@@ -15,6 +15,7 @@ from blazar.clouds.ports.compute import Compute, Server
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import Conflict, InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.base.reasons import spell_count
 from blazar.model.calendar.demand import Affinity, Demand, TraitRequirements
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
@@ -204,7 +205,7 @@ class Instances(InstanceUse, ResourceType, ABC):
         except NotInFreepool as error:
             raise Unusable(by_service(task.resources, error.reasons)) from error
         if opened.evicted:
-            return NotYet(RECHECK_SOON, f"{opened.evicted} preemptible servers are being deleted")
+            return NotYet(RECHECK_SOON, f"{spell_count(opened.evicted, 'preemptible server')} being deleted")
         return Done(opened.cloud_ids)
 
     def before_end(self, task: Task) -> Progress:

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kind ``volume``: pools that operators register, and how they are polled. It never changes the cloud."""
+"""The kind ``volume``: pools that operators register, and how they are polled, and closed while they sleep."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
-from blazar.clouds.ports.volumes import VolumePool, Volumes, VolumeType
+from blazar.clouds.ports.volumes import VolumePool, Volumes, VolumeService, VolumeType, service_of
+from blazar.model.base.errors import Conflict, NotFound
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.pages import Candidate
 from blazar.model.resources.resource import VOLUME, KindShape, Resource, ResourceDetails, ResourceInventory
-from blazar.resources.contract.kind import CalendarReads, CloudResource, Kind, Polled
+from blazar.resources.contract.kind import CalendarReads, CloudResource, Glance, Kind, Polled
 from blazar.resources.contract.parameters import MOST
 from blazar.resources.volumes.registration import (
     ATTRIBUTES,
@@ -95,6 +96,62 @@ class VolumePools(Kind):
         found = self._registration.complete_attributes(in_cloud.attributes)
         return ResourceDetails(found, ResourceInventory(capacity_of(found)))
 
+    def close(self, resources: Collection[Resource], mark: str) -> None:
+        """Ensure that the cinder-volumes of pools are disabled; those that were enabled get the mark as the reason."""
+        for name, service in self._find_services(resources).items():
+            if service.mark is None:
+                self._volumes.disable_volume_service(name, mark)
+
+    def reopen(self, resources: Collection[Resource], mark: str, others: Mapping[int, str]) -> None:
+        """Ensure that no cinder-volume is disabled for this reason: it is enabled, or has another mark as reason."""
+        wanted = {service_of(resource.name): others.get(resource.id) for resource in resources}
+        for name, service in self._find_services(resources).items():
+            if service.mark != mark:
+                continue
+            if (other := wanted[name]) is None:
+                self._volumes.enable_volume_service(name)
+            else:
+                self._volumes.disable_volume_service(name, other)
+
+    def occupants(self, resources: Collection[Resource]) -> Mapping[int, int]:
+        """Return, by calendar id, how much else than reservations needs the service of each pool.
+
+        That are its volumes, of whomever, counted as one, and its other pools; a call for all and one for each.
+        """
+        pools = [pool.name for pool in self._volumes.volume_pools()]
+        return {resource.id: self._count_on(resource, pools) for resource in resources}
+
+    def check_switch(self, resource: Resource) -> None:
+        """Raise Conflict if the cinder-volume of a pool serves other pools, too."""
+        others = _find_beside(resource, [pool.name for pool in self._volumes.volume_pools()])
+        if others:
+            raise Conflict(
+                f"the cinder-volume {service_of(resource.name)} serves {', '.join(sorted(others))}, too, so that the "
+                f"pool {resource.name} cannot be switched off alone; give each pool a backend of its own"
+            )
+
+    def look(self, resource: Resource) -> Glance:
+        """Return how the service of a pool is now; NotFound if Cinder does not know it."""
+        name = service_of(resource.name)
+        service = self._find_services((resource,)).get(name)
+        if service is None:
+            raise NotFound(f"Cinder knows no cinder-volume {name}")
+        # The volumes last: none comes to a service that is disabled.
+        pools = [pool.name for pool in self._volumes.volume_pools()]
+        return Glance(service.up, service.mark, self._count_on(resource, pools))
+
+    def list_awake(self, resources: Collection[Resource]) -> frozenset[int]:
+        """Return the pools whose cinder-volume is up."""
+        up = {name for name, service in self._find_services(resources).items() if service.up}
+        return frozenset(resource.id for resource in resources if service_of(resource.name) in up)
+
+    def _find_services(self, resources: Collection[Resource]) -> Mapping[str, VolumeService]:
+        names = {service_of(resource.name) for resource in resources}
+        return {service.name: service for service in self._volumes.volume_services() if service.name in names}
+
+    def _count_on(self, resource: Resource, pools: Collection[str]) -> int:
+        return len(_find_beside(resource, pools)) + self._volumes.has_volumes(service_of(resource.name))
+
     def poll(self, registered: Collection[Resource], uses: CalendarReads) -> Polled:
         """Return whether each pool is there, has the size that is promised, and is led to by its type alone.
 
@@ -127,6 +184,11 @@ class VolumePools(Kind):
             if fresh != dict(resource.attributes):
                 details[resource.id] = ResourceDetails(fresh, resource.details.inventory)
         return Polled(failures, details)
+
+
+def _find_beside(resource: Resource, pools: Collection[str]) -> Collection[str]:
+    """Return the pools that the service of a pool serves besides it. Of a disabled service Cinder lists none."""
+    return [name for name in pools if name != resource.name and service_of(name) == service_of(resource.name)]
 
 
 def _failure_of_pool(

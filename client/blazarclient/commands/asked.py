@@ -40,6 +40,7 @@ _KEYS: Mapping[str, str] = {
     "latest_start": "latest_start",
     "at_least": "at_least",
     "if_free_until": "if_free_until",
+    "max_price": "max_price",
     "reservations": "reservations",
     "reminders": "reminders",
 }
@@ -63,12 +64,14 @@ class Asked:
     latest_start: str | None = None
     at_least: str | None = None
     if_free_until: str | None = None
+    max_price: str | None = None
     reminders: Sequence[object] = field(default=())
 
     @property
     def new_kind(self) -> str | None:
         """Its kind if microversion 1.0 cannot book it."""
-        return self.kind or ("scheduled" if self.queue_until or self.if_free_until or self.reminders else None)
+        is_new = self.queue_until or self.if_free_until or self.reminders or self.max_price is not None
+        return self.kind or ("scheduled" if is_new else None)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from blazarclient import exception, times
 from blazarclient.commands.base import BRIEF, LibraryCommand, One, add_lease, add_zone, local, now_in
 from blazarclient.commands.booking import OVER
+from blazarclient.commands.prices import describe_price
 from blazarclient.commands.refusals import in_words_of
 from blazarclient.utils import API_DATE_FORMAT, read_date
 
@@ -70,7 +71,8 @@ class _Change(One):
                 before, start_date=dates.start, end_date=dates.end, dry_run=parsed_args.dry_run
             )
         if parsed_args.dry_run:
-            self.tell("Nothing was changed. It would be:")
+            costs = f" It would cost {describe_price(after.price, zone)}." if after.price else ""
+            self.tell(f"Nothing was changed.{costs} It would be:")
         return self.brief(after, zone, parsed_args)
 
     def changed_at_old(

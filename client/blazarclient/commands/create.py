@@ -61,6 +61,7 @@ _PLACES: Mapping[str, str] = {
     "/wait/at_least": "at_least",
     "/wait/tries": "tries",
     "/extend_if_free": "if_free_until",
+    "/max_price": "max_price",
     "/kind": "kind",
 }
 """What the options beyond those of microversion 1.0 say, by their attributes, which are also the keys of a file."""
@@ -126,6 +127,9 @@ class CreateLease(LibraryCommand, old.CreateLease):
             metavar="<time>",
             help="shortly before its end, and up to then, have it end later by itself if nobody else wants what it "
             "holds: a time, or +3d after its end",
+        )
+        parser.add_argument(
+            "--max-price", metavar="<amount>", help="book it only if it costs no more, such as 640.00; see --dry-run"
         )
         add_reminders(parser)
         parser.add_argument("-F", "--file", metavar="<file>", help="the lease as YAML or JSON; - reads stdin")
@@ -209,6 +213,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "latest_start": parsed_args.latest_start,
             "at_least": parsed_args.at_least,
             "if_free_until": parsed_args.if_free_until,
+            "max_price": parsed_args.max_price,
             "reminders": parsed_args.reminders,
         }
         if given["duration"] and not given["end"]:
@@ -232,6 +237,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             **forms.extension(asked, window, now),
             **window.dates(),
             **forms.reminders(asked, now),
+            **({} if asked.max_price is None else {"max_price": asked.max_price}),
             "reservations": [forms.modern(reservation) for reservation in asked.reservations],
         }
 

@@ -244,7 +244,8 @@ def _why_not(answer: Availability, zone: tzinfo) -> Iterator[str]:
     if answer.alternatives:
         yield "What would fit:"
     for alternative in answer.alternatives:
-        yield f"  {_alternative(alternative, zone)}"
+        costs = f", costs {alternative.price} {alternative.currency}" if alternative.price else ""
+        yield f"  {_alternative(alternative, zone)}{costs}"
 
 
 def _alternative(alternative: Alternative, zone: tzinfo) -> str:

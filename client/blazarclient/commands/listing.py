@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from blazarclient import times
 from blazarclient.commands import base, glance
 from blazarclient.commands.base import LibraryCommand, Rows, add_zone, let_before_now, local, now_in, utc
+from blazarclient.commands.prices import describe_price, list_costs
 from blazarclient.commands.reminders import describe_reminders
 from blazarclient.commands.reserved import asked_for, describe_allocation, lines_of
 from blazarclient.exception import BlazarClientException, CommandError, UnsupportedVersion
@@ -20,7 +21,7 @@ from blazarclient.v1.shell_commands import leases as old
 
 if TYPE_CHECKING:
     from blazarclient.library import Lease, Reservation
-    from blazarclient.library.values import ExtendIfFree, Transfer, Wait
+    from blazarclient.library.values import ExtendIfFree, Transfer, Wait, WakingHosts
 
 SORTED_BY = ("created_at", "updated_at", "start_date", "end_date", "name", "status")
 """What the service sorts leases by."""
@@ -66,6 +67,7 @@ _OWN: Mapping[str, tuple[tuple[str, ...], Callable[[Lease], Any]]] = {
     "regions": (("reservations",), lambda lease: sorted({each.region for each in lease.reservations if each.region})),
     "what": (("reservations",), glance.contents_of),
     "remaining": (("status", "start_date", "end_date"), lambda lease: glance.time_left_of(lease, base.clock())),
+    "price": (("price",), lambda lease: f"{lease.price.amount} {lease.price.currency}" if lease.price else None),
 }
 """Columns that are no keys of a lease: the keys that they need, and how they follow from the lease."""
 
@@ -76,7 +78,7 @@ _NEW = (
 """Options that microversion 1.0 has no answer to."""
 
 _NEW_COLUMNS = frozenset(
-    {"regions", "what", "remaining", "kind", "end_reason", "usage", "used_at", "release_at", "held"}
+    {"regions", "what", "remaining", "price", "kind", "end_reason", "usage", "used_at", "release_at", "held"}
 )
 
 
@@ -288,7 +290,17 @@ def outline(lease: Lease, zone: tzinfo) -> dict[str, str]:
         # Its dates are those that it cannot have.
         told = {"name": lease.name, "waits": waits(lease.wait, zone)}
     told |= {"reminders": describe_reminders(lease.reminders, zone)} if lease.reminders else {}
+    told |= {"costs": "\n".join(list_costs(lease.price, zone))} if lease.price else {}
+    told |= {"waits_for": describe_waking(lease.waking, zone)} if lease.waking else {}
     return {**told, "reservations": "\n".join(line for each in lease.reservations for line in _would_be(each))}
+
+
+def describe_waking(waking: WakingHosts, zone: tzinfo) -> str:
+    """Return that hosts sleep which are needed, and when the start follows."""
+    parts = ((waking.hosts, "host"), (waking.pools, "volume pool"))
+    what = " and ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in parts if count)
+    sleep = "that sleeps" if waking.hosts + waking.pools == 1 else "that sleep"
+    return f"{what} {sleep}; it begins at about {local(waking.ready_at, zone)}"
 
 
 def _would_be(reservation: Reservation) -> Iterator[str]:
@@ -303,6 +315,8 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told: dict[str, str] = {key: str(getattr(lease, key)) for key in ("id", "name", "status", "degraded")}
     told |= {"kind": lease.kind} if lease.kind else {}
     told |= {"end_reason": lease.end_reason} if lease.end_reason else {}
+    told |= {"costs": describe_price(lease.price, zone)} if lease.price else {}
+    told |= {"waits_for": describe_waking(lease.waking, zone)} if lease.waking else {}
     told |= {"usage": lease.usage} if lease.usage else {}
     told |= {key: local(at, zone) for key in ("used_at", "release_at") if (at := getattr(lease, key)) is not None}
     told |= {"held": "by an operator: it is never released because nobody uses it"} if lease.held else {}

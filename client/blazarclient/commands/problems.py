@@ -16,7 +16,21 @@ if TYPE_CHECKING:
 
 COLUMNS = ("id", "since", "summary", "actions")
 KEYS = ("id", "kind", "since", "summary", "explanation", "actions", "lease_id", "region")
-KINDS = ("event", "lease", "resource", "leftover", "unknown", "drift", "manager", "delivery")
+KINDS = (
+    "event",
+    "lease",
+    "resource",
+    "leftover",
+    "unknown",
+    "drift",
+    "manager",
+    "delivery",
+    "enforcement",
+    "log",
+    "poll",
+    "power",
+    "charge",
+)
 MOST = 50
 
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from blazarclient import times
-from blazarclient.commands.base import Rows, add_zone, let_before_now, local, now_in, plain, utc
+from blazarclient.commands.base import One, Rows, add_lease, add_zone, let_before_now, local, now_in, plain, utc
 from blazarclient.exception import CommandError
+from blazarclient.library.transport import is_uuid
 
 if TYPE_CHECKING:
     from blazarclient.library.reports import Day, Forecast, Report, Row
@@ -21,8 +23,14 @@ MEASURES = ("reserved", "used", "idle", "unseen", "lost", "overrun", "returned")
 STATES = ("registered", "promised", "cleaning", "free", "disabled", "maintenance", "failed")
 OF_CLASSES = ("amounts", "refused_amounts")
 """Of each resource class, such as VCPU: programs get them, a table has no room for them."""
-TIMES = frozenset({*MEASURES, *STATES, *OF_CLASSES, "refused_seconds", "waited", "expected"})
+TIMES = frozenset(
+    {*MEASURES, *STATES, *OF_CLASSES, "refused_seconds", "waited", "expected", "resource_seconds", "unknown_seconds"}
+)
 """Keys of rows whose values are seconds, or have them by name."""
+ENERGY = (
+    *("computed_through", "resource_seconds", "energy_wh", "source", "unknown_seconds"),
+    *("gco2", "embodied_gco2", "sci_mg", "estimated", "complete", "embodied_complete"),
+)
 IDS = {"project_id": "project", "user_id": "user"}
 """Columns with ids of Keystone, which may know a name for them."""
 
@@ -46,6 +54,13 @@ class _ReportCommand(Rows):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return a parser with the options of the command."""
         parser = super().get_parser(prog_name)
+        self._add_period(parser)
+        parser.add_argument("--step", choices=STEPS, default="all", help="a row for each of these (default: all)")
+        self._add_groups(parser)
+        add_zone(parser)
+        return parser
+
+    def _add_period(self, parser: argparse.ArgumentParser) -> None:
         let_before_now(parser)
         parser.add_argument(
             "--month", metavar="<month>", help="this month, such as 2026-11 (default: the month so far)"
@@ -54,10 +69,6 @@ class _ReportCommand(Rows):
             "--from", dest="start", metavar="<day>", help="where the period begins: a day of the site, or a time"
         )
         parser.add_argument("--to", dest="end", metavar="<day>", help="where it ends: before that day (default: now)")
-        parser.add_argument("--step", choices=STEPS, default="all", help="a row for each of these (default: all)")
-        self._add_groups(parser)
-        add_zone(parser)
-        return parser
 
     def _add_groups(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -155,7 +166,7 @@ class ReportUsage(_ReportCommand):
 
     groups = ("project", "user", "resource_type", "kind", "region", "lease_kind", "property")
     by = "resource_type"
-    measures = (*MEASURES, "leases")
+    measures = (*MEASURES, "leases", "energy_wh", "gco2")
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return a parser with the options of the command."""
@@ -216,6 +227,31 @@ class ReportDemand(_ReportCommand):
         return self.told(report, by, parsed_args)
 
 
+class ReportUnbooked(_ReportCommand):
+    """Report what hosts drew that no lease had: idle ones, and those that sleep
+
+    For operators, of 31 days at most. In a table times are hours; JSON has seconds, and CSV both.
+    """
+
+    measures = ("state", "resource_seconds", "energy_wh", "gco2", "source", "unknown_seconds")
+    nothing = "Nothing is known of this period: it is still to come, or leases of it were purged.\n"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super(_ReportCommand, self).get_parser(prog_name)
+        self._add_period(parser)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Ask for it."""
+        report = self.library.reports.usage(*self.period(parsed_args), unbooked=True)
+        found = report.unbooked
+        parts = {} if found is None else {"idle": found.idle, "asleep": found.asleep}
+        rows = tuple({"state": state, **vars(part)} for state, part in parts.items())
+        return self.told(replace(report, rows=rows), (), parsed_args)
+
+
 class ReportForecast(_ReportCommand):
     """Report what is promised for the days to come, and what is expected
 
@@ -243,6 +279,32 @@ class ReportForecast(_ReportCommand):
         if self.structured(parsed_args):
             expected = ("day", *map(_key, by), "registered", "promised", "expected", "because")
         return self.lay_out(forecast.rows, expected, times.zone(forecast.time_zone), parsed_args)
+
+
+class LeaseEnergy(One):
+    """Show what a lease drew and emitted
+
+    Of its hosts, or its share of them, as far as these are measured or it is said what they draw. A lease that is
+    deleted is named by its id.
+    """
+
+    answers = ENERGY
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        add_lease(parser)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Ask for it."""
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+        lease = parsed_args.id if is_uuid(parsed_args.id) else self.library.leases.find(parsed_args.id)
+        energy = self.library.reports.energy(lease)
+        carbon = {} if energy.carbon is None else vars(energy.carbon)
+        told = {**vars(energy), **carbon}
+        return [ENERGY, tuple(self.cell(told.get(key), zone, parsed_args) for key in ENERGY)]
 
 
 def _as_sentences(forecast: Forecast) -> str:

@@ -36,6 +36,7 @@ KEYS = (
     *("id", "name", "status", "reason", "rule", "start", "time_zone", "duration", "until_local", "exdates", "rdates"),
     *(
         "fit",
+        "max_price",
         "before_end_date",
         "reminders",
         "reservations",
@@ -47,7 +48,7 @@ KEYS = (
     ),
     *("updated_at", "deleted_at", "occurrences"),
 )
-_DATES = ("rule", "start", "duration", "until_local", "fit", "before_end_date")
+_DATES = ("rule", "start", "duration", "until_local", "fit", "max_price", "before_end_date")
 _LISTS = ("exdates", "rdates")
 _LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{1,2}:\d{2})(:\d{2})?")
 """A start as the service names it, but for the blank, and hours of one digit."""
@@ -60,6 +61,7 @@ _OPTIONS = {
     "/exdates": "--except",
     "/rdates": "--also",
     "/before_end_date": "--before-end",
+    "/max_price": "--max-price",
     "/reminders": "--reminder",
     "/from": "--from",
 }
@@ -106,6 +108,7 @@ def _add_dates(parser: argparse.ArgumentParser, *, required: bool) -> None:
         choices=("all", "as-many"),
         help="all: book nothing unless all of it fits; as-many: what fits",
     )
+    parser.add_argument("--max-price", metavar="<amount>", dest="max_price", help="the most that each lease may cost")
     parser.add_argument(
         "--physical-reservation",
         metavar="min=<n>[,<key>=<value>...]",

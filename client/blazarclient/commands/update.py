@@ -61,6 +61,7 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
             help=f"when to warn: a time, 2h before the end, or {USUAL}",
         )
         parser.add_argument("--before-end-date", metavar="<time>", help="when to warn, YYYY-MM-DD HH:MM in UTC")
+        parser.add_argument("--max-price", metavar="<amount>", help="change it only if it then costs no more")
         add_reminders(parser, instead=True)
         add_zone(parser)
         return parser
@@ -90,6 +91,7 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
                     reset_before_end=dates.resets,
                     reservations=changes or None,
                     reminders=self.reminders(parsed_args),
+                    max_price=parsed_args.max_price,
                     if_match=lease.etag,
                 )
             # A change to the present values leaves the revision as it was.
@@ -104,6 +106,8 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
             raise UnsupportedVersion(f"The warning cannot be changed: {error}") from error
         if _reminds(parsed_args):
             raise UnsupportedVersion(f"Reminders cannot be changed: {error}") from error
+        if parsed_args.max_price is not None:
+            raise UnsupportedVersion(f"Nothing has a price: {error}") from error
         manager = self.get_client().lease
         lease_id = self.id_of(parsed_args.id)
         dates = self.dates(of_old(manager.get(lease_id)), parsed_args)
@@ -151,7 +155,8 @@ def _places(parsed_args: argparse.Namespace) -> Places:
     dates = {place: next((_option(name) for name in names if getattr(parsed_args, name)), "") for place, names in named}
     given = {place: option for place, option in dates.items() if option}
     reminders = of_reminders(len(parsed_args.reminders or ()))
-    return {**of_reservations([("--reservation", len(parsed_args.reservation or ()))]), **reminders, **given}
+    price = {"/max_price": "--max-price"} if parsed_args.max_price is not None else {}
+    return {**of_reservations([("--reservation", len(parsed_args.reservation or ()))]), **reminders, **price, **given}
 
 
 def _reminds(parsed_args: argparse.Namespace) -> bool:
@@ -160,7 +165,9 @@ def _reminds(parsed_args: argparse.Namespace) -> bool:
 
 def _new(parsed_args: argparse.Namespace) -> bool:
     """Return whether something is asked for that the existing client has not."""
-    if _reminds(parsed_args) or any(getattr(parsed_args, name) for name in (*_OPTIONS, *_WARNINGS)):
+    if parsed_args.max_price is not None or _reminds(parsed_args):
+        return True
+    if any(getattr(parsed_args, name) for name in (*_OPTIONS, *_WARNINGS)):
         return True
     dates = (parsed_args.start_date, parsed_args.end_date)
     return any(text and not _is_old(text) for text in dates)

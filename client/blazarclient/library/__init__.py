@@ -16,18 +16,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from blazarclient.library.budgets import Budget, BudgetPeriod, Budgets
 from blazarclient.library.decoding import decode
 from blazarclient.library.history import History, HistoryEntry, HistoryObject, JournalEntry
 from blazarclient.library.kinds import Resources, kinds
 from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.managers import Managers
+from blazarclient.library.power import (
+    HostPower,
+    Power,
+    PowerClass,
+    PowerCount,
+    PowerMove,
+    PowerOfPools,
+    PowerReport,
+    PowerResults,
+    PowerStatus,
+)
+from blazarclient.library.price_lists import (
+    PriceChange,
+    PriceComparison,
+    PriceList,
+    PriceLists,
+    ProjectComparison,
+    Publication,
+)
 from blazarclient.library.problems import Problem, Problems, Repair
 from blazarclient.library.registered import Promised
 from blazarclient.library.reports import Forecast, Report, Reports
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
 from blazarclient.library.series import SeriesOfLeases
+from blazarclient.library.statements import Charge, Charges, Statement, Statements, StatementTotal
 from blazarclient.library.subscriptions import Subscriptions
 from blazarclient.library.supply import Capacity, FloatingIp, FloatingIps
 from blazarclient.library.supply import capacity as _capacity
@@ -62,6 +83,11 @@ from blazarclient.library.values import (
 from blazarclient.library.written import Date, written
 
 __all__ = [
+    "Charge",
+    "Statement",
+    "StatementTotal",
+    "Budget",
+    "BudgetPeriod",
     "AffectedLease",
     "Alternative",
     "Availability",
@@ -76,6 +102,7 @@ __all__ = [
     "HistoryEntry",
     "HistoryObject",
     "Host",
+    "HostPower",
     "Info",
     "JournalEntry",
     "Kind",
@@ -85,9 +112,21 @@ __all__ = [
     "Manager",
     "Occurrence",
     "Opening",
+    "PowerClass",
+    "PowerCount",
+    "PowerMove",
+    "PowerOfPools",
+    "PowerReport",
+    "PowerResults",
+    "PowerStatus",
+    "PriceChange",
+    "PriceComparison",
+    "PriceList",
     "Problem",
     "Promised",
     "Property",
+    "ProjectComparison",
+    "Publication",
     "RegisteredResource",
     "Reservation",
     "Repair",
@@ -116,8 +155,12 @@ class Reservations:
         self.series = SeriesOfLeases(self.transport)
         self.maintenances = Maintenances(self.transport)
         self.managers = Managers(self.transport)
+        self.power = Power(self.transport)
+        self.price_lists = PriceLists(self.transport)
         self.problems = Problems(self.transport)
         self.reports = Reports(self.transport)
+        self.statements, self.charges = Statements(self.transport), Charges(self.transport)
+        self.budgets = Budgets(self.transport)
         self.surgery = Surgery(self.transport)
         self.transfers = Transfers(self.transport)
         self.history = History(self.transport)

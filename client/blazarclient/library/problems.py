@@ -24,6 +24,7 @@ class Problem:
     actions: tuple[str, ...] = ()
     lease_id: str | None = None
     region: str = ""
+    resource_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

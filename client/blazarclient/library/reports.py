@@ -9,8 +9,9 @@ from datetime import date, datetime
 from typing import Any
 
 from blazarclient.library.decoding import decode
-from blazarclient.library.transport import Transport
-from blazarclient.library.written import Date, written
+from blazarclient.library.transport import Transport, part_of_path
+from blazarclient.library.values import Lease
+from blazarclient.library.written import Date, id_of, written
 
 Day = Date | date
 """An instant as ``Date``, or a day, which begins at midnight of the site: ``date(2026, 11, 1)`` or ``2026-11-01``."""
@@ -20,8 +21,30 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnbookedPart:
+    """What hosts drew in some time of theirs, in watt-hours, and grams of CO2e of it; None where nothing is known."""
+
+    resource_seconds: int
+    energy_wh: int | None = None
+    source: str | None = None
+    unknown_seconds: int = 0
+    gco2: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnbookedEnergy:
+    """What hosts drew that no lease had: ``idle`` while they were on, and ``asleep``."""
+
+    idle: UnbookedPart
+    asleep: UnbookedPart
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
-    """Rows of a period. ``time_zone`` is that of its days; they tell what was so until ``computed_through``."""
+    """Rows of a period. ``time_zone`` is that of its days; they tell what was so until ``computed_through``.
+
+    ``unbooked`` is what hosts drew that no lease had, where that was asked for; None if leases of it were purged.
+    """
 
     start: datetime
     end: datetime
@@ -30,6 +53,7 @@ class Report:
     computed_through: datetime | None = None
     unit: str = "seconds"
     rows: tuple[Row, ...] = field(default=(), hash=False)
+    unbooked: UnbookedEnergy | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +67,31 @@ class Forecast:
     rows: tuple[Row, ...] = field(default=(), hash=False)
     accuracy: Row = field(default_factory=dict, hash=False)
     unmet: tuple[Row, ...] = field(default=(), hash=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseCarbon:
+    """Grams of CO2e of a lease, those of the making of its hosts included; ``sci_mg`` per resource-hour."""
+
+    gco2: int
+    embodied_gco2: int = 0
+    sci_mg: int | None = None
+    estimated: bool = False
+    complete: bool = True
+    embodied_complete: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseEnergy:
+    """What the hosts of a lease drew and emitted until ``computed_through``; None where nothing is known."""
+
+    computed_through: datetime
+    resource_seconds: int = 0
+    energy_wh: int | None = None
+    gco2: int | None = None
+    source: str | None = None
+    unknown_seconds: int = 0
+    carbon: LeaseCarbon | None = None
 
 
 class Reports:
@@ -64,12 +113,15 @@ class Reports:
         step: str | None = None,
         prop: str | None = None,
         project_id: str | None = None,
+        unbooked: bool = False,
     ) -> Report:
         """Return for whom resources were reserved, and what became of that.
 
         Groups: ``project``, ``user``, ``resource_type``, ``kind``, ``region``, ``lease_kind``, ``property``.
+        ``unbooked``: also what hosts drew that no lease had, for operators, of 31 days at most.
         """
-        return self._report("usage", start, end, group_by, step=step, property=prop, project_id=project_id)
+        asked = {"step": step, "property": prop, "project_id": project_id, "unbooked": "true" if unbooked else None}
+        return self._report("usage", start, end, group_by, **asked)
 
     def capacity(
         self,
@@ -109,16 +161,22 @@ class Reports:
         answer = self._transport.ask("GET", "/reports/forecast", query=query)
         return decode(Forecast, answer.part("forecast"))
 
+    def energy(self, lease: Lease | str) -> LeaseEnergy:
+        """Return what a lease drew and emitted, also one that is over."""
+        answer = self._transport.ask("GET", f"/leases/{part_of_path(id_of(lease))}/energy")
+        return decode(LeaseEnergy, answer.part("energy"))
+
     def _report(
         self, name: str, start: Day | None, end: Day | None, group_by: str | Sequence[str], **filters: str | None
     ) -> Report:
-        query = {"from": _day(start), "to": _day(end), "group_by": _joined(group_by), **filters}
+        query = {"from": written_day(start), "to": written_day(end), "group_by": _joined(group_by), **filters}
         told = self._transport.ask("GET", f"/reports/{name}", query=query).part("report")
         renamed = {**told, "start": told.get("from"), "end": told.get("to")} if isinstance(told, Mapping) else told
         return decode(Report, renamed)
 
 
-def _day(value: Day | None) -> str | None:
+def written_day(value: Day | None) -> str | None:
+    """Return a day or an instant as the service takes it; None for None."""
     if value is None:
         return None
     return value.isoformat() if isinstance(value, date) and not isinstance(value, datetime) else written(value)

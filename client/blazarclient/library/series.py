@@ -36,6 +36,7 @@ class SeriesOfLeases:
         fit: str | None = None,
         before_end_date: str | None = None,
         reminders: Sequence[Mapping[str, Any]] = (),
+        max_price: str | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Series:
@@ -44,7 +45,7 @@ class SeriesOfLeases:
         ``rule`` is a recurrence rule of RFC 5545, and ``start`` the first start, a local time of ``time_zone``. Either
         ``duration`` (``PT4H``) or ``until_local`` (``17:00``, ``06:00+1d``) says how long each lasts. ``fit``: ``all``,
         the default, or ``as_many``. A long series is returned CREATING, and booked in the background. ``dry_run``:
-        nothing is booked; the occurrences say what fits.
+        nothing is booked; the occurrences say what fits. ``max_price``: the most that each lease may cost.
 
         With one ``idempotency_key`` at most one series is made. Uncertain if no answer came after some tries.
         """
@@ -56,6 +57,7 @@ class SeriesOfLeases:
             "rdates": list(rdates) or None,
             "fit": fit,
             "before_end_date": before_end_date,
+            "max_price": max_price,
             "reminders": [dict(reminder) for reminder in reminders] or None,
         }
         body: dict[str, Any] = {"name": name, "rule": rule, "start": start}

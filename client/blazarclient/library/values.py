@@ -126,7 +126,8 @@ class Wait:
 
     ``earliest``: the start that it asks for; ``latest``: the latest that will do; ``at_least``: how long it has to be,
     as ``PT3600S``, if it cannot be as long as it asks for. ``advance``: it is booked, and its start may become earlier.
-    ``tries``: how many may fail of a lease of the kind ``retries``; ``failed_tries``: those that did.
+    ``max_price``: the most that it may cost. ``tries``: how many may fail of a lease of the kind ``retries``;
+    ``failed_tries``: those that did.
     """
 
     queued_at: datetime
@@ -137,6 +138,7 @@ class Wait:
     latest: datetime | None = None
     at_least: str | None = None
     advance: bool = False
+    max_price: str | None = None
     tries: int | None = None
     failed_tries: tuple[FailedTry, ...] = ()
     earliest: datetime | None = None
@@ -223,12 +225,64 @@ class Reminder:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PricePart:
+    """A part of a price: ``count`` of a measure for ``hours`` each. Numbers are decimals."""
+
+    reservation: int = 0
+    sku: str = ""
+    measure: str = ""
+    count: int = 0
+    hours: str = ""
+    per_hour: str = ""
+    factor: str = ""
+    amount: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CancellationCost:
+    """What it costs to cancel a lease until a date."""
+
+    until: datetime
+    amount: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What a lease costs if nothing is given back, lost or late from now on. Amounts are decimals of the currency.
+
+    ``charged`` is what its project has been charged so far, None of what is not booked: only that has a fee, parts and
+    the version of a list. ``difference`` is how much more a change would make it cost, in the answer to a dry run.
+    """
+
+    amount: str
+    currency: str
+    price_list: int = 0
+    fee: str = ""
+    parts: tuple[PricePart, ...] = ()
+    if_cancelled: tuple[CancellationCost, ...] = ()
+    charged: str | None = None
+    difference: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WakingHosts:
+    """What a start waits for: so many of its hosts, and of its pools of volumes, sleep. The last of them is awake at
+    about ``ready_at``.
+    """
+
+    hosts: int
+    ready_at: datetime
+    pools: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lease:
     """A lease in full. Of lists with ``fields`` only these are told; the rest have their defaults.
 
     ``etag``: for ``If-Match``. ``id`` is None in the answer to a dry run. ``release_at``: when it ends
     because nobody uses it; ``held``: an operator wants it to stay, used or not.
-    ``transfer``: to whom it is offered, or was until the offer expired.
+    ``transfer``: to whom it is offered, or was until the offer expired. ``price`` is None if nothing has one.
     """
 
     id: str | None = None
@@ -258,6 +312,8 @@ class Lease:
     extend_if_free: ExtendIfFree | None = None
     transfer: Transfer | None = None
     reminders: tuple[Reminder, ...] = ()
+    price: Price | None = None
+    waking: WakingHosts | None = None
 
     @property
     def reason(self) -> Reason | None:
@@ -411,6 +467,8 @@ class Opening:
     open_until: datetime | None = None
     reservations: tuple[Count, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    price: Price | None = None
+    waking: WakingHosts | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -446,13 +504,15 @@ class WhyNot:
 
 @dataclass(frozen=True, kw_only=True)
 class Alternative:
-    """Something smaller that would fit: what to put over the question."""
+    """Something smaller that would fit: what to put over the question, and what a new lease would cost then."""
 
     change: str
     start_date: datetime
     end_date: datetime
     reservations: tuple[Json, ...] | None = field(default=None, hash=False)
     drop: str | None = None
+    price: str | None = None
+    currency: str | None = None
     refusals: tuple[Refusal, ...] = ()
 
 
@@ -614,6 +674,7 @@ class Occurrence:
     changed: bool = False
     reason: str | None = None
     opening: Span | None = None
+    price: Price | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -638,6 +699,7 @@ class Series:
     rdates: tuple[str, ...] = ()
     before_end_date: str | None = None
     fit: str = ""
+    max_price: str | None = None
     reminders: tuple[Reminder, ...] = ()
     reservations: tuple[Mapping[str, Any], ...] = ()
     booked_until: datetime | None = None
@@ -770,7 +832,10 @@ class Manager:
 
 @dataclass(frozen=True, kw_only=True)
 class Info:
-    """What a client cannot know otherwise: the service's clock, what the caller may do, limits."""
+    """What a client cannot know otherwise: the service's clock, what the caller may do, limits.
+
+    With a ``notice``, a sentence for people, no manager answers at present, and what only managers know is missing.
+    """
 
     now: datetime
     user_id: str = ""
@@ -783,3 +848,4 @@ class Info:
     bounds: Json = field(default_factory=dict, hash=False)
     idempotency_seconds: int = 0
     channels: tuple[str, ...] = ()
+    notice: str = ""

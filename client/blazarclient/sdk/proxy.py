@@ -16,14 +16,18 @@ from openstack import exceptions, proxy
 
 from blazarclient.exception import Failed, NotFound
 from blazarclient.library import Reservations
+from blazarclient.library.budgets import Budgets
 from blazarclient.library.history import History
 from blazarclient.library.leases import Leases
 from blazarclient.library.maintenances import Maintenances
 from blazarclient.library.managers import Managers
+from blazarclient.library.power import Power
+from blazarclient.library.price_lists import PriceLists
 from blazarclient.library.problems import Problem, Problems
 from blazarclient.library.reports import Reports
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.series import SeriesOfLeases
+from blazarclient.library.statements import Charges, Statements
 from blazarclient.library.subscriptions import Subscriptions
 from blazarclient.library.supply import FloatingIp, FloatingIps
 from blazarclient.library.surgery import Surgery
@@ -71,12 +75,32 @@ def _managers(library: Reservations) -> Managers:
     return library.managers
 
 
+def _power(library: Reservations) -> Power:
+    return library.power
+
+
+def _price_lists(library: Reservations) -> PriceLists:
+    return library.price_lists
+
+
 def _maintenances(library: Reservations) -> Maintenances:
     return library.maintenances
 
 
 def _problems(library: Reservations) -> Problems:
     return library.problems
+
+
+def _budgets(library: Reservations) -> Budgets:
+    return library.budgets
+
+
+def _statements(library: Reservations) -> Statements:
+    return library.statements
+
+
+def _charges(library: Reservations) -> Charges:
+    return library.charges
 
 
 def _reports(library: Reservations) -> Reports:
@@ -273,13 +297,30 @@ class Proxy(proxy.Proxy):
 
     managers = _each(_managers, Managers.list)
     find_manager = _unless_missing(_managers, Managers.find, _named)
+    power_report = _same(_power, Power.report)
+    power_of_hosts = _each(_power, Power.list)
+    get_power_of_host = _of_one(_power, Power.get)
+    find_power_of_host = _unless_missing(_power, Power.find, _named)
+    update_power_of_host = _of_one(_power, Power.change)
+    wake_host = _of_one(_power, Power.wake)
+    power_log = _each(_power, Power.log)
+    price_lists = _each(_price_lists, PriceLists.list)
+    get_price_list = _same(_price_lists, PriceLists.get)
+    newest_price_list = _same(_price_lists, PriceLists.newest)
+    publish_price_list = _same(_price_lists, PriceLists.publish)
     problems = _each(_problems, Problems.list)
     get_problem = _of_one(_problems, Problems.get)
     act_on_problem = _of_one(_problems, Problems.act)
+    budgets = _each(_budgets, Budgets.list)
+    statements = _each(_statements, Statements.list)
+    get_statement = _same(_statements, Statements.get)
+    charges = _each(_charges, Charges.list)
+    correct_charge = _same(_charges, Charges.correct)
     report_usage = _same(_reports, Reports.usage)
     report_capacity = _same(_reports, Reports.capacity)
     report_demand = _same(_reports, Reports.demand)
     forecast = _same(_reports, Reports.forecast)
+    lease_energy = _of_one(_reports, Reports.energy)
 
     create_feed = _same(_feeds, Feeds.create)
     feeds = _each(_feeds, Feeds.list)

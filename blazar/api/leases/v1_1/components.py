@@ -20,7 +20,8 @@ from blazar.api.http.shapes import (
     ref,
 )
 from blazar.api.leases.v1_1 import reminders
-from blazar.api.leases.v1_1.reasons import sentence_of_missing
+from blazar.api.leases.v1_1.prices import PRICE
+from blazar.api.leases.v1_1.reasons import WAKING, sentence_of_missing
 from blazar.model.base.reasons import ReasonCode
 from blazar.model.leases.states import EndReason, EventStatus, LeaseKind, LeaseStatus, ReservationStatus
 from blazar.model.queue import TryFailure
@@ -174,6 +175,7 @@ _WAIT: Json = {
     "estimated_start": {**ZULU_OR_NULL, "description": "when it will probably start; null if that is not known"},
     "reason": {**TEXT_OR_NULL, "description": "why no waiting helps as things are, or why its turn did not"},
     "advance": {**FLAG, "description": "its start was promised: it may become earlier, and never later"},
+    "max_price": {**TEXT_OR_NULL, "description": "the most that it may cost; null: whatever it costs"},
     "tries": {**_NUMBER_OR_NULL, "description": "how many tries may fail; null: they are not counted"},
     "failed_tries": {
         **a_list(an_object({"at": ZULU, "reason": _WHY_TRY_FAILED})),
@@ -241,6 +243,8 @@ _LEASE: Json = {
     },
     "extend_if_free": EXTEND,
     "reminders": reminders.SHOWN,
+    "price": PRICE,
+    "waking": WAKING,
     "transfer": {
         **an_object(OFFER_KEYS),
         "type": ["object", "null"],
@@ -280,5 +284,5 @@ COMPONENTS: Json = {
         },
         example=_EVENT_EXAMPLE,
     ),
-    "Lease1_1": an_object(_LEASE, optional=LEASE_KEYS, example=_LEASE_EXAMPLE),
+    "Lease1_1": an_object(_LEASE, optional=tuple(_LEASE), example=_LEASE_EXAMPLE),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from blazar.api.http.shapes import Json
+from blazar.api.http.shapes import NUMBER, TEXT, ZULU, Json, an_object
 from blazar.api.leases.rules import View
 from blazar.model.base.clock import zulu
 from blazar.model.base.reasons import Cause, ReasonCode
@@ -17,6 +17,7 @@ from blazar.model.leases.details import HeldResource, LeaseDetails
 from blazar.model.leases.lease import Event, reason_of
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import EventType
+from blazar.model.power.states import WakingHosts
 from blazar.model.queue import FailedTry, TryFailure
 from blazar.model.resources.resource import FLOATING_IP, HOST, NAMED_KINDS, noun, part_noun
 from blazar.resources.floating_ips.registration import address_in
@@ -58,6 +59,7 @@ _SENTENCES: Mapping[ReasonCode, str] = {
     ReasonCode.CLOUD_UNAVAILABLE: "the cloud does not answer, or cannot do this yet",
     ReasonCode.NO_ROOM_MADE: "the servers of others could not be moved off its hosts in time",
     ReasonCode.MAKING_ROOM: "servers of others are being moved off its hosts",
+    ReasonCode.HOST_WAKING: "what the reservation has is asleep, and is being woken{}",
     ReasonCode.RESOURCE_NOT_READY: "the resources are not ready yet{}",
     ReasonCode.REFERENT_FAILED: "another reservation of the lease, to which this one refers, could not start",
 }
@@ -131,7 +133,34 @@ def sentence(cause: Cause, event_type: str, names: str = "") -> str:
         return text.format(cause.servers)
     if cause.code is ReasonCode.PREVIOUS_USER_NOT_LEFT and cause.until is not None:
         return f"the resources are being cleaned after the previous user, until {zulu(cause.until)}"
+    if cause.code is ReasonCode.HOST_WAKING and cause.until is not None:
+        return f"{_SENTENCES[cause.code].format(names)}; it is ready at about {zulu(cause.until)}"
     return _OF_EVENT.get((cause.code, event_type), _SENTENCES[cause.code]).format(names)
+
+
+WAKING: Json = {
+    **an_object(
+        {
+            "hosts": {**NUMBER, "description": "how many of its hosts sleep"},
+            "pools": {**NUMBER, "description": "how many of its pools of volumes sleep"},
+            "ready_at": {**ZULU, "description": "when the last of them is awake, at about"},
+            "message": TEXT,
+        }
+    ),
+    "type": ["object", "null"],
+    "description": "what its start would wait for, as hosts and pools that nobody needed sleep; null: nothing",
+}
+
+
+def render_waking(waking: WakingHosts | None) -> Json | None:
+    """Return what a start waits for as JSON."""
+    if waking is None:
+        return None
+    ready, number = zulu(waking.ready_at), waking.hosts + waking.pools
+    parts = ((waking.hosts, "hosts"), (waking.pools, "volume pools"))
+    what = " and ".join(f"{count} of its {words}" for count, words in parts if count)
+    text = f"{what} {'sleeps, and is' if number == 1 else 'sleep, and are'} woken for it; it begins at about {ready}"
+    return {"hosts": waking.hosts, "pools": waking.pools, "ready_at": ready, "message": text}
 
 
 def _word(held: HeldResource) -> str:

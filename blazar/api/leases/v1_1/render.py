@@ -12,6 +12,7 @@ from blazar.api.http.answers import link
 from blazar.api.http.shapes import Json
 from blazar.api.leases.rules import View
 from blazar.api.leases.v1_1 import reasons
+from blazar.api.leases.v1_1.prices import render_price
 from blazar.api.leases.v1_1.reasons import resource
 from blazar.api.leases.v1_1.reminders import render_reminders
 from blazar.model.base.clock import zulu
@@ -74,6 +75,8 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "transfer": None if value.offer is None else offer(value.offer),
         "series_id": None if value.series is None else value.series.series_id,
         "recurrence_id": None if value.series is None else value.series.recurrence_id.isoformat(),
+        "price": render_price(details.price),
+        "waking": reasons.render_waking(details.waking),
     }
     return _without_ids(shown) if planned else shown
 
@@ -109,6 +112,7 @@ def _wait(value: Lease, view: View) -> Json | None:
         "estimated_start": _instant(wait.estimate),
         "reason": wait.reason,
         "advance": value.is_promised,
+        "max_price": wait.max_price,
         "tries": wait.tries,
         "failed_tries": [_failed_try(failed_try, view) for failed_try in wait.failed],
     }

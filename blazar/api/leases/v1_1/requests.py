@@ -62,6 +62,7 @@ def new_lease(
         at_least=_at_least(body),
         extend_until=_until(body, "extend_if_free"),
         reminders=parse_reminders(body) or (),
+        max_price=body.get("max_price"),
     )
 
 
@@ -131,6 +132,7 @@ def lease_change(
         revisions=view.tags.wanted(),
         exact=True,
         dry_run=dry_run,
+        max_price=body.get("max_price"),
     )
 
 
@@ -206,6 +208,7 @@ def lease_filter(query: Query, caller: Caller, view: View) -> LeaseFilter:
         conditions=conditions,
         with_reservations=fields is None or bool(fields & _PARTS["reservations"]),
         with_events=fields is None or bool(fields & _EVENTS),
+        with_prices=fields is None or "price" in fields,
     )
 
 

@@ -34,7 +34,7 @@ def index(call: Call) -> Answer:
     view, query = view_of(call), call.asked
     found = call.manager.leases.page(lease_filter(query, call.caller, view), query.page("created_at"))
     leases = [query.only(render.lease(lease_details, view)) for lease_details in found.items]
-    revisions = [(lease_details.lease.id, lease_details.lease.revision) for lease_details in found.items]
+    revisions = [(one.lease.id, one.lease.revision, one.price) for one in found.items]
     where = (request.query_string, link(request.path), view.mark, call.caller.project_id)
     tag = weak_tag(*where, found.count, found.following, *revisions)
     count = {} if found.count is None else {"count": found.count}
@@ -46,7 +46,7 @@ def show(call: Call, lease_id: str) -> Answer:
     owner = visible(call, lease_id)
     view, query = view_of(call), call.asked
     found = call.manager.leases.details(owner.id)
-    etag = view.tags.of(found.lease.revision) if query.fields is None else None
+    etag = view.tag_of(found) if query.fields is None else None
     return Answer(query.only(render.lease(found, view)), etag=etag)
 
 
@@ -82,7 +82,10 @@ def update(call: Call, lease_id: str) -> Answer:
     """Change a lease; with ``dry_run`` show what it would be."""
     owner = visible(call, lease_id)
     view, dry_run = view_of(call), call.asked.one("dry_run", False)
-    sent, read = call.read(), cache(lambda: call.manager.leases.details(owner.id))
+    # These change without a new revision: who sends back a lease as it was read does not ask for them.
+    told = ("price", "waking")
+    sent = {key: value for key, value in call.read().items() if key not in told or not isinstance(value, dict)}
+    read = cache(lambda: call.manager.leases.details(owner.id))
 
     def current() -> None:
         view.tags.check(read().lease.revision)
@@ -135,7 +138,7 @@ def let_go(call: Call, lease_id: str) -> Answer:
 
 
 def _written(found: LeaseDetails, view: View, *, headers: dict[str, str] | None = None) -> Answer:
-    return Answer(render.lease(found, view), etag=view.tags.of(found.lease.revision), headers=headers or {})
+    return Answer(render.lease(found, view), etag=view.tag_of(found), headers=headers or {})
 
 
 def _in_envelope(lease: Json) -> Json:

@@ -104,6 +104,13 @@ _DATES_AND_NAME: Json = {
 }
 
 
+MAX_PRICE: Json = {
+    "type": "string",
+    "pattern": r"^[0-9]{1,9}(\.[0-9]{1,6})?$",
+    "description": 'an amount as a string, such as "640.00": a lease that costs more is refused',
+}
+
+
 LEASE_CREATE: Json = {
     "type": "object",
     "required": ["name", "end_date", "reservations"],
@@ -114,6 +121,7 @@ LEASE_CREATE: Json = {
         "wait": _WAIT,
         "extend_if_free": _EXTEND,
         "reminders": REMINDERS,
+        "max_price": MAX_PRICE,
         "reservations": RESERVATIONS,
     },
 }
@@ -143,6 +151,7 @@ LEASE_UPDATE: Json = {
         **_DATES_AND_NAME,
         "extend_if_free": _EXTEND,
         "reminders": CHANGED_REMINDERS,
+        "max_price": MAX_PRICE,
         "reservations": CHANGED_RESERVATIONS,
     },
 }

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from blazar.clouds.ports.compute import Aggregate, Compute, MigrationState, Server
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
-from blazar.model.base.reasons import Cause, ReasonCode, joint_cause
+from blazar.model.base.reasons import Cause, ReasonCode, joint_cause, spell_count
 from blazar.model.resources.resource import Resource
 from blazar.resources.contract.parameters import by_service
 from blazar.resources.hosts.aggregates.freepool import Freepool, HostWaits, NotInFreepool
@@ -59,7 +59,9 @@ class Unfinished:
         more = len(self.waiting) - NAMED_IN_REASON
         texts = [wait.message for wait in self.waiting.values()][:NAMED_IN_REASON]
         named_hosts = [*texts, *([f"{more} more hosts wait"] if more > 0 else [])]
-        return "; ".join([f"{self.evicted} preemptible servers are being deleted"] * bool(self.evicted) + named_hosts)
+        return "; ".join(
+            [f"{spell_count(self.evicted, 'preemptible server')} being deleted"] * bool(self.evicted) + named_hosts
+        )
 
     def cause(self, resources: Iterable[Resource]) -> Cause:
         """Return what everybody may know of it; ``resources`` are the hosts."""
@@ -233,8 +235,8 @@ class ReservationAggregates:
         self.confirm_moves_from(host)
         if servers:
             raise Conflict(
-                f"host {host} runs {len(servers)} servers of reservation {aggregate.name}, as {servers[0].id}; move or "
-                f"delete them first",
+                f"host {host} runs {spell_count(len(servers), 'server')} of reservation {aggregate.name}, as "
+                f"{servers[0].id}; move or delete them first",
                 public=f"servers run on a host that reservation {aggregate.name} would lose; move or delete them first",
             )
 
@@ -316,9 +318,10 @@ class ReservationAggregates:
     def _check_preemptible(self, host: str, servers: Sequence[Server]) -> None:
         others = [server for server in servers if not is_preemptible(server)]
         if others:
+            belong = "belongs" if len(others) == 1 else "belong"
             raise HostWaits(
-                f"host {host} runs {len(others)} servers that belong to no reservation, as {others[0].id}; move or "
-                f"delete them",
+                f"host {host} runs {spell_count(len(others), 'server')} that {belong} to no reservation, as "
+                f"{others[0].id}; move or delete them",
             ).because(ReasonCode.SERVER_IN_THE_WAY)
 
     def _reopen_to_preemptibles(

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report as CSV (RFC 4180), for spreadsheets and scripts: its head, a line for each row, hours beside seconds."""
+"""Rows as CSV (RFC 4180), for spreadsheets and scripts: a head, a line for each row, hours beside seconds."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
+from itertools import islice
 from zoneinfo import ZoneInfo
 
 from flask import Response, request
@@ -24,6 +25,7 @@ _CONTENT_TYPE = f"{TYPE}; charset=utf-8; header=present"
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 """What a text begins with that a spreadsheet takes for a formula; the last two stand before one that it takes."""
 _HOUR = 3600
+_PIECE = 500
 _HUNDREDTH = Decimal("0.01")
 FORMAT = option("format", Choice(("json", "csv")), f"by default as Accept asks for: {JSON} or {TYPE}")
 """The parameter of what may be CSV; rows that have it are ``as_csv``."""
@@ -57,15 +59,40 @@ def render_csv(columns: Sequence[Column], rows: Iterable[Mapping[str, object]]) 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow([_harmless(head) for column in columns for head in column.heads])
-    for row in rows:
-        writer.writerow([cell for column in columns for cell in column.cells(row)])
+    if any(column.is_time for column in columns):
+        writer.writerows([cell for column in columns for cell in column.cells(row)] for row in rows)
+    else:
+        keys = [column.key for column in columns]
+        # Long bills have millions of cells, most of them harmless texts: these are not worth a call each.
+        writer.writerows(
+            [
+                value if type(value := row.get(key)) is str and not value.startswith(_FORMULAS) else _cell(value)
+                for key in keys
+            ]
+            for row in rows
+        )
     return text.getvalue()
+
+
+def stream_csv(name: str, columns: Sequence[Column], rows: Iterable[Mapping[str, object]]) -> Response:
+    """Return rows as a file of this name that is sent while they are read; as ``render_csv`` writes them."""
+    return Response(_spell_lines(columns, rows), headers=_name_file(name))
+
+
+def _spell_lines(columns: Sequence[Column], rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    head, left = render_csv(columns, ()), iter(rows)
+    yield head
+    while piece := list(islice(left, _PIECE)):
+        yield render_csv(columns, piece)[len(head) :]
+
+
+def _name_file(name: str) -> dict[str, str]:
+    return {"Content-Type": _CONTENT_TYPE, "Content-Disposition": f'attachment; filename="{name}.csv"'}
 
 
 def answer_csv(name: str, columns: Sequence[Column], rows: Iterable[Mapping[str, object]]) -> Response:
     """Return rows as a file of this name, which a browser saves."""
-    headers = {"Content-Type": _CONTENT_TYPE, "Content-Disposition": f'attachment; filename="{name}.csv"'}
-    return Response(render_csv(columns, rows), headers=headers)
+    return Response(render_csv(columns, rows), headers=_name_file(name))
 
 
 def answer_report(
@@ -110,9 +137,14 @@ def wants_csv(format_asked: str | None) -> bool:
 
 
 def _cell(value: object) -> str:
+    # What most cells are.
+    if value is None:
+        return ""
+    if type(value) is str:
+        return f"'{value}" if value.startswith(_FORMULAS) else value
+    if type(value) is Decimal:
+        return f"{value:f}"
     match value:
-        case None:
-            return ""
         case bool():
             return str(value).lower()
         case int() | float():

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What leases of the demo cost: a price list from its first day on, dearer prices to come, and one charge corrected."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from blazar.cmd.demo.stage import Stage
+from blazar.model.base.clock import zulu
+from blazar.model.base.paging import Page
+from blazar.model.billing.charges import ChargeCategory
+from blazar.model.billing.statements import ChargeQuestion, CorrectionRequest
+from blazar.model.leases.requests import Actor
+
+_OPERATOR = Actor("admin", "demo")
+_PRICES: list[dict[str, Any]] = [
+    {"sku": "host-h100", "measure": "host", "requirement": ["==", "$gpu", "H100"], "per_hour": "6.40"},
+    {"sku": "host-a100", "measure": "host", "requirement": ["==", "$gpu", "A100"], "per_hour": "3.20"},
+    {"sku": "host-memory", "measure": "host", "requirement": ["==", "$node_type", "big-memory"], "per_hour": "1.60"},
+    {"sku": "host", "measure": "host", "per_hour": "0.80"},
+    {"sku": "vcpu", "measure": "vcpu", "per_hour": "0.013"},
+    {"sku": "gigabyte", "measure": "gigabyte", "per_hour": "0.0002"},
+]
+_RULES: dict[str, Any] = {
+    "currency": "EUR",
+    "decimals": 2,
+    "time_zone": "Europe/Berlin",
+    "fee": "2.00",
+    "hours": [{"days": ["MO", "TU", "WE", "TH", "FR"], "from": "09:00", "to": "18:00", "factor": "1.25"}],
+    "unused": "1.20",
+    "minimum": "PT1H",
+    "round_up": "PT1M",
+    "cancellation": [{"before_start": "P7D", "share": "0"}, {"before_start": "P1D", "share": "0.2"}, {"share": "0.5"}],
+    "early_return": "0.1",
+}
+_DEARER = {"host-h100": "7.20", "host-a100": "3.60"}
+AHEAD = timedelta(days=30)
+"""How long before they hold the dearer prices are published."""
+
+
+def publish(stage: Stage) -> None:
+    """Publish the prices of the demo's first day; they hold from the next second on."""
+    now = stage.clock.now()
+    stage.manager.price_lists.publish({**_RULES, "valid_from": zulu(now), "prices": _PRICES}, _OPERATOR)
+    stage.clock.instant = now + timedelta(seconds=2)
+
+
+def raise_prices(stage: Stage) -> None:
+    """Publish dearer prices that are to come."""
+    valid = (stage.clock.now() + AHEAD).replace(hour=0, minute=0, second=0, microsecond=0)
+    dearer = [price | {"per_hour": _DEARER.get(price["sku"], price["per_hour"])} for price in _PRICES]
+    stage.manager.price_lists.publish({**_RULES, "valid_from": zulu(valid), "prices": dearer}, _OPERATOR)
+
+
+def charge(stage: Stage) -> None:
+    """Charge all that is to be charged by now, with what hosts drew as far as that is recorded by now."""
+    stage.manager.energy_work.run_once()
+    while stage.manager.closing.run_once():
+        pass
+
+
+def correct(stage: Stage, before: datetime) -> None:
+    """Give back a half of the first charge for use that ended before an instant; nothing if there is none."""
+    question = ChargeQuestion(Page(1, "id"), None, category=ChargeCategory.USAGE)
+    for one in stage.manager.charges.page(question).items:
+        if one.line.window.end <= before:
+            request = CorrectionRequest(one.id, -(one.line.nano // 2), "its hosts were slow for half of the time")
+            stage.manager.charges.correct(request)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``price-list``: what leases cost."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from datetime import timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blazarclient.commands.base import One, Rows, add_zone, check_columns, now_in
+from blazarclient.exception import CommandError
+
+if TYPE_CHECKING:
+    from blazarclient.library.price_lists import PriceComparison, PriceList
+
+COLUMNS = ("version", "valid_from", "published_at", "published_by")
+KEYS = (*COLUMNS, "digest", "content")
+CHANGES = ("field", "before", "after")
+
+
+class ListPriceLists(Rows):
+    """List the price lists, oldest first"""
+
+    answers = COLUMNS
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Ask for them."""
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+        return self.rows(COLUMNS, self.library.price_lists.list(), zone, parsed_args)
+
+
+class ShowPriceList(One):
+    """Show a price list
+
+    Of the factors of projects members see only that of their own.
+    """
+
+    answers = KEYS
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("version", metavar="<version>", nargs="?", help="by default the one published last")
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Ask for it."""
+        lists = self.library.price_lists
+        found = lists.get(parsed_args.version) if parsed_args.version else lists.newest()
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+
+        def value(key: str, of: PriceList) -> Any:
+            if key == "content" and not self.structured(parsed_args):
+                return json.dumps(of.content, indent=1, ensure_ascii=False)
+            return self.cell(getattr(of, key), zone, parsed_args)
+
+        return [KEYS, tuple(value(key, found) for key in KEYS)]
+
+
+class PublishPriceList(Rows):
+    """Publish a price list, and show what it changes
+
+    It holds for what is booked from then on; what was booked before keeps its prices. It cannot be changed or deleted,
+    only followed by another one.
+    """
+
+    answers = CHANGES
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("file", metavar="<file>", help="file with the list as JSON")
+        parser.add_argument("--dry-run", action="store_true", help="only say what it would change")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Publish it."""
+        check_columns(parsed_args, CHANGES)
+        done = self.library.price_lists.publish(_read(parsed_args.file), dry_run=parsed_args.dry_run)
+        version = done.price_list.version
+        self.tell(f"It would be price list {version}" if parsed_args.dry_run else f"Price list {version} is published")
+        if done.left_out:
+            skus = ", ".join(done.left_out)
+            self.tell(f"It has no price for {skus}: what is booked by these before it begins is free from then on")
+        if done.last_month is not None:
+            self.tell(_compare(done.last_month))
+        return self.rows(CHANGES, done.changes, timezone.utc, parsed_args)
+
+
+def _compare(found: PriceComparison) -> str:
+    """Return the sentence on what a month would have cost."""
+    whose = (
+        f"what leases cost in {found.month}" if found.is_whole else f"what {found.leases} leases cost in {found.month}"
+    )
+    return f"By it {whose} would have been {found.new_amount} {found.currency} instead of {found.amount}"
+
+
+def _read(path: str) -> Mapping[str, Any]:
+    """Return the document in a file. CommandError."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path} cannot be read: {error}", code=400) from None
+    if not isinstance(found, dict):
+        raise CommandError(f"{path} holds no JSON object; see the page on prices for what a list has", code=400)
+    return found

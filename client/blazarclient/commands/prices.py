@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lease costs, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from blazarclient.commands.base import local
+
+if TYPE_CHECKING:
+    from blazarclient.library.values import Price
+
+
+def describe_price(price: Price, zone: tzinfo) -> str:
+    """Return what a lease costs, what of that was charged, and what it costs to cancel it."""
+    costs = f"{price.amount} {price.currency}"
+    if price.difference is not None:
+        more = price.difference.lstrip("-")
+        costs += f", {more} {'less' if price.difference.startswith('-') else 'more'} than now"
+    if price.charged is not None and price.charged.strip("0."):
+        costs += f", of which {price.charged} were charged"
+    for cost in price.if_cancelled:
+        free = not cost.amount.strip("0.")
+        costs += f"; {'free' if free else cost.amount} to cancel until {local(cost.until, zone)}"
+    return costs
+
+
+def list_costs(price: Price, zone: tzinfo) -> Iterator[str]:
+    """Yield what a lease would cost, and line by line how that comes about."""
+    yield describe_price(price, zone)
+    if price.fee.strip("0."):
+        yield f"  fee: {price.fee}"
+    for part in price.parts:
+        factor = "" if part.factor == "1" else f" × {part.factor}"
+        yield f"  {part.sku}: {part.count} × {part.hours} h × {part.per_hour}{factor} = {part.amount}"
