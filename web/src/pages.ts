@@ -10,9 +10,11 @@ import {
   Cpu,
   History as HistoryIcon,
   type IconNode,
+  ReceiptText,
   Repeat,
   Search,
   Server,
+  Tag,
   Tickets,
   TriangleAlert,
   Wrench,
@@ -44,6 +46,10 @@ export interface Page {
   icon?: IconNode;
   /** Shown if the policy allows this rule. */
   rule?: string;
+  /** In the navigation of those who may use this rule alone; others are led there by pages. */
+  listedFor?: string;
+  /** In the navigation once leases cost something. */
+  priced?: boolean;
   /** With resources of this kind. */
   kind?: string;
   /** In the group of operators. */
@@ -100,6 +106,14 @@ export const PAGES: readonly Page[] = [
     rule: "blazar:reports:get",
   },
   {
+    path: "spending",
+    title: "Spending",
+    view: further("SpendingPage"),
+    icon: ReceiptText,
+    rule: "blazar:statements:get",
+    priced: true,
+  },
+  {
     path: "history",
     title: "History",
     view: further("HistoryPage"),
@@ -138,6 +152,15 @@ export const PAGES: readonly Page[] = [
     view: further("MaintenancePage"),
     icon: Wrench,
     rule: "blazar:maintenances:get",
+    operators: true,
+  },
+  {
+    path: "prices",
+    title: "Prices",
+    view: further("PricesPage"),
+    icon: Tag,
+    rule: "blazar:price_lists:get",
+    listedFor: "blazar:price_lists:post",
     operators: true,
   },
   {

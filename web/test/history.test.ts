@@ -47,6 +47,21 @@ function told(changes: Partial<HistoryEntry>, lease: Lease = LEASE, names?: Read
   return toldOf(entry, lease, "alice", "UTC", NOW, names);
 }
 
+test("what a lease was charged is an amount of money, and leads to the lease", () => {
+  const change = (field: string, after: string) => ({ field, reservation_id: null, before: null, after });
+  const changes = [
+    change("amount", "414.800000000"),
+    change("currency", "EUR"),
+    change("closed_until", "2026-11-24T09:00:00Z"),
+  ];
+  const lines = told({ verb: "created", changes }).lines;
+  assert.deepEqual(lines, ["Amount: 414.80 EUR", "Charged until: Tue 24 Nov 09:00"]);
+  const object = { type: "charge", id: "aea729db-b13e", name: null, revision: null } as JournalEntry["object"];
+  assert.equal(subjectInWords({ object }), "charges of lease aea729db-b13e");
+  assert.deepEqual(pageOfSubject({ object }), ["lease", { id: "aea729db-b13e" }]);
+  assert.deepEqual(pageOfSubject({ object: { ...object, id: "81" } }), ["spending", {}]);
+});
+
 test("who it was is said as far as the service tells the reader", () => {
   const who = (kind: "user" | "operator" | "service", user_id: string | null, project_id: string | null) =>
     told({ by: { kind, user_id, project_id } }).who;
@@ -83,6 +98,12 @@ test("what was changed is told before and after", () => {
   assert.equal(change("memory_mb", "2048", "4096"), "Memory: 2 GiB → 4 GiB");
   assert.equal(change("vcpus", "2", "4"), "vCPUs: 2 → 4");
   assert.equal(change("resource_properties", '["==", "$gpu", "A100"]', ""), "With: gpu = A100 → none");
+  assert.equal(change("requirement", '[">=", "$vcpus", "2"]', '["a", "b"]'), "Requirement: vCPUs ≥ 2 → a, b");
+  assert.equal(
+    change("reservations", '[{"resource_type": "x", "min": 1, "needs": ["==", "$gpu", "A100"]}]', "[]"),
+    "Reservations: resource type x, min 1, needs gpu = A100 → none",
+  );
+  assert.equal(change("note", "[draft] as it was", "{x"), "Note: [draft] as it was → {x");
   assert.equal(change("network_name", "lab", "lab 2"), "Network name: lab → lab 2");
   assert.equal(change("resource_type", null, "physical:host"), "Added: whole hosts");
   assert.equal(change("resource_type", "physical:host", null), "Taken away: whole hosts");

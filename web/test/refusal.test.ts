@@ -15,7 +15,27 @@ test("a limit is said in plain words and in the zone of the page", () => {
       "reservations, start_date, end_date: the lease would take 144 host-hours from 2026-11-01 00:00 to " +
         "2026-12-01 00:00, and 27.98 are left (max_resource_hours); ask for fewer",
     ),
-    "The lease would take 144 host-hours from Sun 1 Nov 01:00 to Tue 1 Dec 01:00, and 27.98 are left; ask for fewer",
+    "The lease would take 144 host hours in November 2026, and 27.98 are left; ask for fewer",
+  );
+  assert.equal(
+    said(
+      "the lease would take 12160 vcpu-hours from 2026-11-23 00:00 to 2026-11-30 00:00, and of the 5000 that the " +
+        "project has in a week (blazar:vcpu_hours) 4128.33 are left for it; ask for another time",
+    ),
+    "The lease would take 12,160 vCPU hours from Mon 23 Nov 01:00 to Mon 30 Nov 01:00, and of the 5,000 that the " +
+      "project has in a week 4,128.33 are left for it; ask for another time",
+  );
+  assert.equal(
+    said(
+      "reservations, start_date, end_date: the lease would cost 24753.70 EUR for December 2026, and of the 25000.00 " +
+        "that the project has for a month (max_spend) 22463.58 are left; ask for a start at 2027-01-01T00:00:00Z",
+    ),
+    "The lease would cost 24,753.70 EUR for December 2026, and of the 25,000.00 that the project has for a month " +
+      "22,463.58 are left; ask for a start at Fri 1 Jan 2027 01:00",
+  );
+  assert.equal(
+    said("Fee is 'abc', which is invalid; give an amount as a string, such as \"3.20\", with at most 9 digits"),
+    "Fee is 'abc', which is invalid; give an amount, such as \"3.20\", with at most 9 digits",
   );
   assert.equal(said("the project may have no leases (leases_per_project is 0)"), "The project may have no leases");
 });

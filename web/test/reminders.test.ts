@@ -85,7 +85,7 @@ test("a form says when a reminder is told, and before it is sent why it never wo
   assert.deepEqual(said("+PT4H", "start"), { text: "Tue 24 Nov 13:00 is not before the end.", wrong: true });
   assert.equal(said("+PT4H", "start", [{ ...SAVE, at: "+PT4H", from: "start", text: "x" }])?.wrong, false);
   assert.deepEqual(said("+PT30M", "start", [], true), {
-    text: "Tue 24 Nov 09:30 is over: it is told of later ones.",
+    text: "Tue 24 Nov 09:30 is over; it comes with the later leases.",
     wrong: false,
   });
   assert.equal(noteOf(SAVE, { start: null, end: null }, [], "UTC", now), null);

@@ -16,6 +16,7 @@ import {
   sharesOf,
   spanOf,
   spansOf,
+  thousandsOf,
   sumsOf,
   toDays,
   typesOf,
@@ -116,6 +117,14 @@ test("what is neither used nor idle was not looked at", () => {
     { reserved: 3, leases: 2 },
   ]);
   assert.deepEqual([sums.reserved, sums.used, sums.idle, sums.unseen, sums.leases], [13, 4, 1, 8, 3]);
+});
+
+test("energy is that of the rows that have one, in kilowatt-hours", () => {
+  const rated = { reserved: 1, energy_wh: 12_340 };
+  assert.equal(sumsOf([rated, { reserved: 1, energy_wh: null }, { reserved: 1 }]).energy, 12_340);
+  assert.equal(sumsOf([{ reserved: 1, energy_wh: null }]).energy, null);
+  assert.equal(sumsOf([{ reserved: 1, energy_wh: 0 }]).energy, 0);
+  assert.deepEqual([0, 12_340, 1_234_567].map(thousandsOf), ["0.0", "12.3", "1,234.6"]);
 });
 
 test("shares are sorted by what is reserved; what is not told is a share, too", () => {

@@ -12,6 +12,40 @@ export interface Measures {
   overrun?: number;
   returned?: number;
   leases?: number;
+  /** Watt-hours of hosts, and grams of CO2e of them; null: nothing is known. */
+  energy_wh?: number | null;
+  gco2?: number | null;
+}
+
+/** What a lease drew and emitted until an instant. */
+export interface LeaseEnergy {
+  computed_through: Instant;
+  resource_seconds: number;
+  energy_wh: number | null;
+  source: "measured" | "rated" | "mixed" | null;
+  unknown_seconds: number;
+  carbon: {
+    gco2: number;
+    embodied_gco2: number;
+    sci_mg: number | null;
+    estimated: boolean;
+    complete: boolean;
+    embodied_complete: boolean;
+  } | null;
+}
+
+/** What hosts drew in some time of theirs that no lease had; null where nothing is known. */
+export interface UnbookedPart {
+  resource_seconds: number;
+  energy_wh: number | null;
+  source: LeaseEnergy["source"];
+  unknown_seconds: number;
+  gco2: number | null;
+}
+
+export interface UnbookedEnergy {
+  idle: UnbookedPart;
+  asleep: UnbookedPart;
 }
 
 /** A row has what it is grouped by, and the begin of its step. */
@@ -34,6 +68,8 @@ export interface UsageReport {
   step: string;
   /** What is told is of what was so until then. */
   computed_through: Instant;
+  /** For operators who ask for it; null where leases of the period were purged. */
+  unbooked?: UnbookedEnergy | null;
   rows: UsageRow[];
 }
 

@@ -59,6 +59,12 @@ export interface Person {
   roles: string[];
 }
 
+/** Returns the name of a project, if it is one of the user's own; Keystone tells no others, whose id stands for it. */
+export function projectName(id: string): string {
+  const { project = null, projects = [] } = session.value ?? {};
+  return [...projects, ...(project ? [project] : [])].find((one) => one.id === id)?.name ?? id;
+}
+
 /** Returns the header for a person. */
 export function tokenOf(person: Person): string {
   const parts = [person.user, person.project];

@@ -56,6 +56,11 @@ function optionsOf(told: Partial<SignInOptions> | null): SignInOptions {
   return { mode: told?.mode ?? "keystone", domains: told?.domains ?? [], methods: told?.methods ?? ["password"] };
 }
 
+/** Milliseconds after which the page asks again for what only a manager knows, while none answers. */
+const READ_AGAIN = 15_000;
+
+let readingAgain: ReturnType<typeof setTimeout> | undefined;
+
 /** Shows the pages to somebody, once it is known what may be done there. */
 async function begin(next: Session): Promise<void> {
   let known: Info | null = null;
@@ -75,7 +80,30 @@ async function begin(next: Session): Promise<void> {
     otherProject.value = null;
   });
   if (problem) throw problem;
+  waitForManager(known);
   void loadKinds(next);
+}
+
+/** Asks again after a while if no manager has answered, until one does. */
+function waitForManager(known: Info | null): void {
+  clearTimeout(readingAgain);
+  if (known?.notice) readingAgain = setTimeout(() => void readInfoAgain(), READ_AGAIN);
+}
+
+async function readInfoAgain(): Promise<void> {
+  const as = session.value;
+  if (!as) return;
+  let known = info.value;
+  try {
+    known = (await request<{ info: Info }>("GET", "v1/info", { as })).data.info;
+  } catch {
+    // The bars say that there is no connection, or that the session has ended.
+  }
+  if (session.value?.user?.id !== as.user?.id || session.value?.project?.id !== as.project?.id) return;
+  const back = info.value?.notice !== undefined && known?.notice === undefined;
+  info.value = known;
+  waitForManager(known);
+  if (back) void loadKinds(as);
 }
 
 /** Standalone mode: be this person from now on, in this tab. */

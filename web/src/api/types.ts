@@ -147,10 +147,14 @@ export interface Lease {
   wait?: Wait | null;
   extend_if_free?: { until: Instant; reason: string | null } | null;
   reminders?: Reminder[];
+  /** In the answer to who books, and in a dry run. */
+  waking?: Waking | null;
   /** To whom it is offered; null: to nobody. */
   transfer?: TransferOffer | null;
   /** The series that it is of. */
   series_id?: string | null;
+  /** In all; null: nothing had a price when it was booked. */
+  price?: Price | null;
 }
 
 /** To whom a lease is offered, until when. */
@@ -268,6 +272,32 @@ export interface Wish {
   before_end?: BeforeEnd;
 }
 
+/** What a reservation costs in hours of one price. */
+export interface PricePart {
+  /** Its place in the lease. */
+  reservation: number;
+  sku: string;
+  count: number;
+  hours: string;
+  per_hour: string;
+  factor: string;
+  amount: string;
+}
+
+/** What a lease costs; amounts are decimals of the currency. Of one that is booked it is without fee and parts. */
+export interface Price {
+  amount: string;
+  currency: string;
+  fee?: string;
+  parts?: PricePart[];
+  /** What it costs to cancel it until when; none once it has started, and in lists. */
+  if_cancelled?: { until: Instant; amount: string }[];
+  /** What its project was charged for it so far. */
+  charged?: string;
+  /** Of a change that is not made: how much more it would cost than before. */
+  difference?: string;
+}
+
 export interface Opening {
   start_date: Instant;
   end_date: Instant;
@@ -275,6 +305,18 @@ export interface Opening {
   open_until: Instant | null;
   reservations: { count: number; region?: string }[];
   refusals: Refusal[];
+  /** At its start; null: nothing has a price. */
+  price?: Price | null;
+  /** What its first start would wait for; null: nothing. */
+  waking?: Waking | null;
+}
+
+/** What a start waits for: so many of its hosts and pools sleep, and the last is awake then. */
+export interface Waking {
+  hosts: number;
+  pools: number;
+  ready_at: Instant;
+  message: string;
 }
 
 export interface Refusal {
@@ -306,6 +348,9 @@ export interface Alternative {
   end_date: Instant;
   reservations?: { min?: number; max?: number; amount?: number }[];
   drop?: string;
+  /** What a new lease would cost then, if it has a price. */
+  price?: string;
+  currency?: string;
 }
 
 export interface Availability {
@@ -463,20 +508,23 @@ export interface Info {
   user_id: string;
   project_id: string;
   allowed: string[];
-  resource_types: ResourceType[];
-  before_end: { default: BeforeEnd; lead_seconds: number };
-  cleaning_seconds: number;
-  limits: { limit: string; value: number; unit: string }[];
+  /** This and what follows with a question mark only a manager knows: it is missing while none answers. */
+  resource_types?: ResourceType[];
+  before_end?: { default: BeforeEnd; lead_seconds: number };
+  cleaning_seconds?: number;
+  limits?: { limit: string; value: number; unit: string }[];
   bounds: {
     page: number;
-    availability_range_seconds: number;
+    availability_range_seconds?: number;
     /** The longest range of the calendar, and how far ahead it may end. */
-    range_seconds: number;
-    range_ahead_seconds: number;
+    range_seconds?: number;
+    range_ahead_seconds?: number;
   };
-  idempotency_seconds: number;
+  idempotency_seconds?: number;
   /** How the service tells subscribers. */
-  channels: ("webhook" | "mail")[];
+  channels?: ("webhook" | "mail")[];
+  /** What the API says while no manager answers. */
+  notice?: string;
 }
 
 /** One item of an answer that refuses. */
@@ -502,6 +550,8 @@ export interface Problem {
   actions: string[];
   lease_id: string | null;
   region: string;
+  /** Kind and id of a resource, as "host/1". */
+  resource_id: string | null;
 }
 
 /** What was done about a problem, or would be. */

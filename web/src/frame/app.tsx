@@ -2,6 +2,7 @@
 /** What stands around every page: navigation, who is signed in, the zone, the state of the connection. */
 import { Ellipsis, TriangleAlert, WifiOff } from "lucide";
 import { useEffect, useRef } from "preact/hooks";
+import { usePriceLists } from "../api/billing.ts";
 import { lostSince } from "../api/client.ts";
 import { useLive } from "../api/live.ts";
 import { expired, info, may, otherProject, session } from "../api/session.ts";
@@ -88,6 +89,11 @@ function isOpen({ rule, kind }: Page): boolean {
   return rule === undefined || may(rule, kind);
 }
 
+/** Tells whether the navigation has a page that is open: without prices there is nothing to be spent. */
+function isListed({ listedFor, priced }: Page, areThere: boolean): boolean {
+  return (listedFor === undefined || may(listedFor)) && (!priced || areThere);
+}
+
 /** So many have room at the lower edge of a phone; the others are behind "More". */
 const ON_PHONES = 4;
 
@@ -99,7 +105,8 @@ function Count({ of }: { of: string }) {
 }
 
 function Navigation({ current }: { current: string }) {
-  const shown = PAGES.filter((page) => page.icon && isOpen(page));
+  const priced = (usePriceLists()?.state.value.data?.price_lists.length ?? 0) > 0;
+  const shown = PAGES.filter((page) => page.icon && isOpen(page) && isListed(page, priced));
   const further = shown.length > ON_PHONES + 1 ? shown.slice(ON_PHONES) : [];
   const link = (page: Page) => (
     <a href={hrefOf(page.path)} aria-current={page.path === current ? "page" : undefined}>
@@ -178,6 +185,12 @@ function Bars() {
             No connection to the service since {clock(Math.floor(lost.getTime() / 60_000) * 60_000, zone.value)}. It is
             tried again by itself; what you typed is kept.
           </p>
+        </div>
+      )}
+      {!lost && info.value?.notice && (
+        <div class="banner warning bar">
+          <Icon of={TriangleAlert} />
+          <p>{info.value.notice}. It is tried again by itself; what you typed is kept.</p>
         </div>
       )}
       {other && (

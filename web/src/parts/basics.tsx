@@ -123,6 +123,26 @@ export function BusyButton({ busy, doing, children, onClick, disabled, ...rest }
   );
 }
 
+/** The buttons of a form in a dialog: what leaves it as it was, and what sends it. */
+export function SubmitActions(props: {
+  onClose: () => void;
+  busy: boolean;
+  doing: string;
+  children: ComponentChildren;
+}) {
+  const { onClose, busy, doing, children } = props;
+  return (
+    <>
+      <button type="button" onClick={onClose}>
+        Cancel
+      </button>
+      <BusyButton type="submit" class="primary" busy={busy} doing={doing}>
+        {children}
+      </BusyButton>
+    </>
+  );
+}
+
 /** An instant in the zone of the page; UTC and the distance are in its tooltip. */
 export function When({ at, as = "moment" }: { at: string | number; as?: "moment" | "spoken" | "relative" }) {
   const ms = typeof at === "number" ? at : Date.parse(at);

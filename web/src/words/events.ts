@@ -36,6 +36,7 @@ const TITLES: Record<string, Record<Progress, string>> = {
 /** Why an event had to wait: told of one that is done only if it was late. Other reasons are what did not succeed. */
 const OF_AN_EARLIER_TRY: readonly string[] = [
   "resource_not_ready",
+  "host_waking",
   "previous_user_not_left",
   "server_in_the_way",
   "cloud_unavailable",

@@ -14,9 +14,12 @@ export const TYPES: readonly (Choice & { operators?: boolean })[] = [
   { value: "series", text: "series" },
   { value: "feed", text: "feeds" },
   { value: "subscription", text: "subscriptions" },
+  { value: "budget", text: "budgets" },
   { value: "resource", text: "resources", operators: true },
   { value: "property", text: "properties", operators: true },
   { value: "maintenance", text: "maintenance", operators: true },
+  { value: "price_list", text: "price lists", operators: true },
+  { value: "charge", text: "charges" },
   { value: "service", text: "configuration", operators: true },
 ];
 
@@ -46,6 +49,9 @@ const OF_TYPES: Readonly<Record<string, readonly string[]>> = {
   resource: ["registered", "changed", "disabled", "enabled", "failed", "recovered", "removed"],
   property: ["changed"],
   maintenance: ["created", "changed", "started", "ended", "deleted"],
+  price_list: ["created"],
+  charge: ["created"],
+  budget: ["reached"],
   service: ["configured"],
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What was done to a lease or to anything else, by whom, and what that changed, in words. Pure. */
-import type { HistoryEntry, JournalEntry, Lease } from "../api/types.ts";
+import type { HistoryEntry, Json, JournalEntry, Lease } from "../api/types.ts";
 import { moment } from "../time/format.ts";
 import { capital } from "./events.ts";
 import { gib, inWords, nounOf, typeName } from "./lease.ts";
 import { nameInWords } from "./parameters.ts";
+import { moneyToHundredths } from "./money.ts";
 import { list } from "./reading.ts";
 import { listed, resourceName } from "./use.ts";
 import { endInSentence } from "./waiting.ts";
@@ -98,6 +99,8 @@ const FIELDS: Readonly<Record<string, string>> = {
   min: "At least",
   max: "At most",
   amount: "Number",
+  money: "Amount",
+  closed_until: "Charged until",
   vcpus: "vCPUs",
   memory_mb: "Memory",
   disk_gb: "Disk",
@@ -141,7 +144,7 @@ function fieldInWords(field: string): string {
 
 function changesInWords(entry: HistoryEntry, lease: Whose, zone: string, now: number): string[] {
   // Of two projects that are both not told there is nothing to say.
-  const told = withNumbers(entry.changes).filter(({ before, after }) => before !== null || after !== null);
+  const told = withMoney(withNumbers(entry.changes)).filter(({ before, after }) => before !== null || after !== null);
   return told.map(({ field, reservation_id: id, before, after }) => {
     const of = id === null || lease.reservations.length < 2 ? "" : typeOf(lease, id);
     if (field === "resource_type") {
@@ -165,6 +168,18 @@ function withNumbers(changes: HistoryEntry["changes"]): HistoryEntry["changes"] 
   });
 }
 
+/** An amount that stands beside its currency is one of money. */
+function withMoney(changes: HistoryEntry["changes"]): HistoryEntry["changes"] {
+  const currency = changes.find(({ field }) => field === "currency")?.after ?? null;
+  if (currency === null || !changes.some(({ field }) => field === "amount")) return changes;
+  const inMoney = (amount: string | null) => (amount === null ? null : moneyToHundredths(amount, currency));
+  return changes.flatMap((one) => {
+    if (one.field === "currency") return [];
+    if (one.field !== "amount") return [one];
+    return [{ ...one, field: "money", before: inMoney(one.before), after: inMoney(one.after) }];
+  });
+}
+
 const OTHER: Readonly<Record<string, string>> = { min: "max", max: "min" };
 
 function typeOf(lease: Whose, reservation: string): string {
@@ -182,10 +197,36 @@ function valueInWords(field: string, value: string | null, zone: string, now: nu
   if (LOCAL.test(value)) return value.replace("T", " ");
   if (INSTANT.test(value)) return moment(Date.parse(value), zone, now);
   if (field.endsWith("_properties")) return inWords([list(value)]) || value;
+  const structure = /^[[{]/.test(value) ? structureInWords(value) : null;
+  if (structure !== null) return structure;
   const amount = Number(value);
   if (field === "memory_mb" && Number.isFinite(amount)) return gib(amount);
   return field.endsWith("_gb") ? `${value} GiB` : value;
 }
+
+/** Returns a list, a requirement or an object that is written as JSON in words; null if it is none. */
+function structureInWords(text: string): string | null {
+  try {
+    return partInWords(JSON.parse(text) as Json) || "none";
+  } catch {
+    return null;
+  }
+}
+
+function partInWords(value: Json): string {
+  if (value === null) return "none";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value !== "object") return String(value);
+  if (!Array.isArray(value)) {
+    const parts = Object.entries(value).filter(([, part]) => part !== null && part !== "");
+    return parts.map(([name, part]) => `${nameInWords(name).toLowerCase()} ${partInWords(part)}`).join(", ");
+  }
+  if (OPERATORS.has(String(value[0]))) return inWords([value]);
+  return value.map((part) => partInWords(part)).join(value.some((part) => typeof part === "object") ? "; " : ", ");
+}
+
+/** What a requirement begins with. */
+const OPERATORS: ReadonlySet<string> = new Set(["and", "or", "not", "in", "==", "!=", ">=", "<=", ">", "<"]);
 
 const MOST = 6;
 
@@ -231,6 +272,9 @@ const NOUNS: Readonly<Record<string, string>> = {
   property: "property",
   maintenance: "maintenance",
   feed: "feed",
+  price_list: "price list",
+  charge: "charge",
+  budget: "budget",
   subscription: "subscription",
 };
 
@@ -239,14 +283,25 @@ export function subjectInWords({ object }: Pick<JournalEntry, "object">): string
   const [kind, id] = splitId(object.id);
   const noun = object.type === "resource" ? kind : (NOUNS[object.type] ?? object.type);
   if (object.type === "service") return "options and policies";
+  if (isAccount(object)) return `charges of lease ${object.id}`;
   return `${noun} ${object.name ?? (object.type === "resource" ? id : object.id)}`;
 }
 
 /** The page of what an entry is about with its parameters; null if there is none. */
-export function pageOfSubject({ object }: Pick<JournalEntry, "object">): [string, Record<string, string>] | null {
+export function pageOfSubject({
+  object,
+}: {
+  object: Pick<JournalEntry["object"], "type" | "id">;
+}): [string, Record<string, string>] | null {
   const [kind, id] = splitId(object.id);
   if (["lease", "series", "maintenance"].includes(object.type)) return [object.type, { id: object.id }];
+  if (object.type === "charge") return isAccount(object) ? ["lease", { id: object.id }] : ["spending", {}];
   return object.type === "resource" ? ["resource", { kind, id }] : null;
+}
+
+/** True if it is all that a lease was charged at a time; a correction has the number of the charge. */
+function isAccount({ type, id }: Pick<JournalEntry["object"], "type" | "id">): boolean {
+  return type === "charge" && !/^\d+$/.test(id);
 }
 
 function splitId(id: string): [string, string] {

@@ -65,7 +65,7 @@ export function withUsualStarts(openings: readonly Opening[], length: string, zo
     // What begins then is among those that were found: it is one opening.
     .filter(({ at }) => rest.every((one) => Math.abs(Date.parse(one.start_date) - at) >= MINUTE))
     .map(({ at }): Opening => {
-      return { ...first, start_date: toWire(at), end_date: toWire(endAfter(at, length, zone)) };
+      return { ...first, start_date: toWire(at), end_date: toWire(endAfter(at, length, zone)), price: null };
     });
   return [first, ...[...later, ...rest].sort((a, b) => Date.parse(a.start_date) - Date.parse(b.start_date))];
 }

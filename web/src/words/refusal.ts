@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sentences of the service in the words of a page: without names of fields and options, in its zone. Pure. */
-import { moment } from "../time/format.ts";
+import { formatted, moment } from "../time/format.ts";
+import { hoursOfMeasure } from "./counted-hours.ts";
 import { inWords } from "./lease.ts";
+import { digitsOf } from "./money.ts";
 import { nameInWords } from "./parameters.ts";
 
 const FIELDS =
-  /^(?:(?:reservations|start_date|end_date|before_end_date|name|duration|wait|until|min|max|amount|kind|rule|earliest|latest)(?:, )?)+: /;
+  /^(?:(?:reservations|start_date|end_date|before_end_date|max_price|name|duration|wait|until|min|max|amount|kind|rule|earliest|latest)(?:, )?)+: /;
 /** A part of the rule of a series. */
 const PART = /^(?:UNTIL|COUNT|INTERVAL|FREQ|BY[A-Z]+|WKST): /;
 /** What fields are called where a sentence of the service names them; what is in quotes is what somebody has typed. */
@@ -19,8 +21,17 @@ const NAMES: Readonly<Record<string, string>> = {
 const NAME = /(?<!['"“\w])(?:(?:start|end|before_end)_date\b|(?<=^)(?:earliest|latest)(?= \d))(?!['"”])/g;
 /** "Lease with {'lease_id': '93c5…'} not found", as API 1.0 says it. */
 const NOT_FOUND = /^(\w[\w ]*) with \{.*\} not found\.?$/;
-/** The name of an option of the operator, as in "(max_resource_hours)" or "(leases_per_project is 0)". */
-const OPTION = / \([a-z]+(?:_[a-z]+)+(?: is \d+)?\)/g;
+/** The name of a limit of the operator, as "(max_resource_hours)", "(leases_per_project is 0)" or "(blazar:spend)". */
+const OPTION = / \((?:[a-z]+(?:_[a-z]+)+|blazar:\w+)(?: is \d+)?\)/g;
+/** How a document has it, which a field does not. */
+const QUOTED = /(?<=\b(?:amount|factor|"1")) as a string(?=, such as)/g;
+/** A period of the service that may be a month of UTC: its name says it in any zone. */
+const PERIOD = /from (\d{4})-(\d\d)-01 00:00 to (\d{4})-(\d\d)-01 00:00(?![\d:])/g;
+/** An amount of money or hours, which is read with commas. */
+const AMOUNT =
+  /(?<![\w.:'"“-])\d{4,}(?:\.\d+)?(?= (?:[a-z]+-hours\b|[A-Z][A-Z0-9]{1,7}\b|that (?:the project|it) has\b|are left\b))/g;
+/** What a budget of hours counts. */
+const COUNTED = /(?<![\w-])([a-z]+)-hours\b/g;
 /** An instant in UTC, as the service says it; what is in quotes is what somebody has typed. */
 const INSTANT = /(?<!['"“\d-])(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::\d\d)?(?:Z| UTC)?(?!['"”\d:])/g;
 
@@ -62,6 +73,12 @@ export function inPageWords(text: string, zone: string, now: number): string {
   return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
+/** Returns "in November 2026" for the first of it and the first of the next month; null: it is longer. */
+function monthOf([year, month, nextYear, next]: number[]): string | null {
+  if (nextYear! * 12 + next! !== year! * 12 + month! + 1) return null;
+  return `in ${formatted(Date.UTC(year!, month! - 1), "UTC", "month")}`;
+}
+
 /** Returns it as a part of a sentence, after a colon. */
 export function withinSentence(text: string, zone: string, now: number): string {
   const plain = text
@@ -70,6 +87,10 @@ export function withinSentence(text: string, zone: string, now: number): string 
     .replace(PART, "")
     .replace(NAME, (field) => NAMES[field]!)
     .replace(OPTION, "")
+    .replace(QUOTED, "")
+    .replace(AMOUNT, (amount) => digitsOf(amount, 2))
+    .replace(COUNTED, (_, measure: string) => hoursOfMeasure(measure))
+    .replace(PERIOD, (found, ...parts: string[]) => monthOf(parts.slice(0, 4).map(Number)) ?? found)
     .replace(COMPARISON, (_, name: string, sign: string, value: string) => inWords([[sign, `$${name}`, value]]))
     .replace(INSTANT, (found, day: string, clock: string) => {
       const at = Date.parse(`${day}T${clock}:00Z`);

@@ -105,5 +105,5 @@ export function noteOf(
   const isNew = !known.some((one) => sameWishes([one], [wish]));
   if (at >= end) return { text: `${when} is not before the end.`, wrong: isNew };
   if (at > now) return { text: `${recurs ? "First told" : "Told"} ${when}`, wrong: false };
-  return { text: `${when} is over${recurs ? ": it is told of later ones" : ""}.`, wrong: isNew && !recurs };
+  return { text: `${when} is over${recurs ? "; it comes with the later leases" : ""}.`, wrong: isNew && !recurs };
 }

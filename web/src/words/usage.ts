@@ -141,6 +141,10 @@ export interface Sums {
   returned: number;
   /** Null: not known. */
   leases: number | null;
+  /** Watt-hours; null: not known. */
+  energy: number | null;
+  /** Grams of CO2e; null: not known. */
+  carbon: number | null;
 }
 
 /** Adds up rows. What is neither used nor idle was not looked at, whether the service says so or not. */
@@ -156,7 +160,21 @@ export function sumsOf(rows: readonly Measures[]): Sums {
     overrun: sum("overrun"),
     returned: sum("returned"),
     leases: rows.some((row) => row.leases === undefined) ? null : sum("leases"),
+    // Of what is not rated nothing is known: the sum is of the rest.
+    energy: knownSumOf(rows.map((row) => row.energy_wh)),
+    carbon: knownSumOf(rows.map((row) => row.gco2)),
   };
+}
+
+function knownSumOf(values: readonly (number | null | undefined)[]): number | null {
+  const known = values.filter((value) => typeof value === "number");
+  return known.length > 0 ? known.reduce((total, value) => total + value, 0) : null;
+}
+
+/** Returns watt-hours in kilowatt-hours, or grams in kilograms, such as "12.5". */
+export function thousandsOf(wattHours: number): string {
+  const digits = { maximumFractionDigits: 1, minimumFractionDigits: 1 };
+  return (wattHours / 1000).toLocaleString("en", digits);
 }
 
 /** Tells whether anybody has looked at whether it was used. */

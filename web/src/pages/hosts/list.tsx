@@ -11,7 +11,9 @@ import { place, setParams } from "../../router.ts";
 import { FeedsDialog } from "../feeds.tsx";
 import { maintenanceToday } from "../overview/hosts.ts";
 import { DeleteDialog, DisableDialog, EditDialog, subjectOf } from "../resources/dialogs.tsx";
-import { type Promises, usePromised } from "../resources/state.tsx";
+import { usePromised } from "../resources/state.tsx";
+import { PowerSummary, pathOf, usePower } from "./power.tsx";
+import { SwitchDialog } from "./switch.tsx";
 import { type HostAction, HostTable } from "./table.tsx";
 
 const CONDITIONS = [
@@ -21,9 +23,9 @@ const CONDITIONS = [
   { value: "disabled_without_end", text: "disabled without a date" },
 ] as const;
 
-/** Returns the hosts of which a lease has all or a part now. */
-function promisedOnly(list: Listed<Host>, promises: Promises): Listed<Host> {
-  const items = list.items.filter(({ id }) => promises.until.has(id));
+/** Returns the hosts for which a condition holds. */
+function only(list: Listed<Host>, keeps: (host: Host) => boolean): Listed<Host> {
+  const items = list.items.filter(keeps);
   return { items, count: items.length };
 }
 
@@ -38,18 +40,22 @@ export function HostList({ empty }: { empty: preact.ComponentChildren }) {
   if (text.length >= 2) query.text = text;
   const { wanted, more } = useMore(JSON.stringify(query), 100);
   const promisedNow = params.get("use") === "promised";
+  const asleepNow = params.get("power") === "asleep";
   const promises = usePromised("physical:host");
-  // The service does not tell by this: of all hosts those are kept that a lease has.
+  const power = usePower();
+  // The service does not tell by these: of all hosts those are kept that a lease has, or that are not awake.
   const watch = useLiveList<Host>(
     "v1/resources/host",
     "resources",
     query,
-    promisedNow ? Number.POSITIVE_INFINITY : wanted,
+    promisedNow || asleepNow ? Number.POSITIVE_INFINITY : wanted,
     30,
   );
   const { error, loading: reading } = watch.state.value;
-  const data =
-    watch.state.value.data && (promisedNow ? promisedOnly(watch.state.value.data, promises) : watch.state.value.data);
+  const keeps = ({ id }: Host) =>
+    (!promisedNow || promises.until.has(id)) && (!asleepNow || (power.hosts.get(id)?.state ?? "on") !== "on");
+  const all = watch.state.value.data;
+  const data = all && (promisedNow || asleepNow ? only(all, keeps) : all);
   const loading = reading || (promisedNow && promises.loading);
   const [open, setOpen] = useState<{ kind: HostAction; id: string } | null>(null);
   const close = () => setOpen(null);
@@ -57,11 +63,13 @@ export function HostList({ empty }: { empty: preact.ComponentChildren }) {
     close();
     void watch.read();
   };
-  const active = Number(condition !== undefined) + Number(closed) + Number(promisedNow) + Number(text !== "");
+  const active =
+    Number(condition !== undefined) + Number(closed) + Number(promisedNow) + Number(asleepNow) + Number(text !== "");
   const chosen = open && data?.items.find((host) => host.id === open.id);
   const subject = chosen && { subject: subjectOf(chosen, "host"), onDone: done, onClose: close };
   return (
     <>
+      <PowerSummary power={power} />
       <Filters active={active}>
         <Search name="text" label="Name" least={2} />
         <Chips
@@ -82,19 +90,44 @@ export function HostList({ empty }: { empty: preact.ComponentChildren }) {
           chosen={promisedNow ? ["promised"] : []}
           onChange={(next) => setParams({ use: next[0] ?? null })}
         />
+        {(power.report?.mode === "on" || asleepNow) && (
+          <Chips
+            label="Power"
+            options={[{ value: "asleep", text: "not awake" }]}
+            chosen={asleepNow ? ["asleep"] : []}
+            onChange={(next) => setParams({ power: next[0] ?? null })}
+          />
+        )}
       </Filters>
       {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
       {loading && <Skeleton lines={8} />}
       {!loading && data?.items.length === 0 && (active > 0 ? <Empty title="No host matches" /> : empty)}
       {data && data.items.length > 0 && (
         <>
-          <HostTable hosts={data.items} promises={promises} onOpen={(kind, id) => setOpen({ kind, id })} />
+          <HostTable
+            hosts={data.items}
+            promises={promises}
+            power={power}
+            onOpen={(kind, id) => setOpen({ kind, id })}
+          />
           <More shown={data.items.length} count={data.count} onMore={more} />
         </>
       )}
       {subject && open.kind === "edit" && <EditDialog {...subject} />}
       {subject && open.kind === "disable" && <DisableDialog {...subject} />}
       {subject && open.kind === "delete" && <DeleteDialog {...subject} />}
+      {open?.kind === "switch" && power.hosts.has(open.id) && (
+        <SwitchDialog
+          kind="host"
+          host={power.hosts.get(open.id)!}
+          path={pathOf("host", open.id)}
+          onDone={() => {
+            close();
+            power.again();
+          }}
+          onClose={close}
+        />
+      )}
       {open?.kind === "feed" && chosen && (
         <FeedsDialog resource={{ label: chosen.label, name: chosen.name }} onClose={close} />
       )}

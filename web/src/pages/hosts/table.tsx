@@ -9,24 +9,27 @@ import { Rows } from "../../parts/list.tsx";
 import { go, hrefOf } from "../../router.ts";
 import { gib } from "../../words/lease.ts";
 import { type Promises, ResourceState } from "../resources/state.tsx";
+import { PowerButtons, PowerLine, type PowerOfHosts } from "./power.tsx";
 
 /** What can be opened for a host. */
-export type HostAction = "edit" | "disable" | "delete" | "feed";
+export type HostAction = "edit" | "disable" | "delete" | "feed" | "switch";
 
 /** Draws the table. */
 export function HostTable({
   hosts,
   promises,
+  power,
   onOpen,
 }: {
   hosts: readonly Host[];
   promises: Promises;
+  power: PowerOfHosts;
   onOpen: (what: HostAction, id: string) => void;
 }) {
   return (
     <Rows heads={["Host", "State", "Capacity", "Properties", ""]}>
       {hosts.map((host) => (
-        <Row key={host.id} host={host} promises={promises} open={(what) => onOpen(what, host.id)} />
+        <Row key={host.id} host={host} promises={promises} power={power} open={(what) => onOpen(what, host.id)} />
       ))}
     </Rows>
   );
@@ -40,11 +43,13 @@ export function calendarOf(name: string): string {
 interface RowProps {
   host: Host;
   promises: Promises;
+  power: PowerOfHosts;
   open: (what: HostAction) => void;
 }
 
-function Row({ host, promises, open }: RowProps) {
+function Row({ host, promises, power, open }: RowProps) {
   const name = host.name;
+  const its = power.hosts.get(host.id);
   return (
     <tr>
       <th scope="row">
@@ -53,6 +58,7 @@ function Row({ host, promises, open }: RowProps) {
       </th>
       <td>
         <ResourceState of={host} promises={promises} />
+        {its && <PowerLine host={its} />}
       </td>
       <td class="nowrap">
         {host.capacity.VCPU ?? "?"} vCPU, <span class="muted">{gib(host.capacity.MEMORY_MB ?? 0)}</span>
@@ -68,14 +74,15 @@ function Row({ host, promises, open }: RowProps) {
         </ul>
       </td>
       <td class="actions">
-        <RowActions host={host} open={open} />
+        <RowActions host={host} power={power} open={open} />
       </td>
     </tr>
   );
 }
 
-function RowActions({ host, open }: { host: Host; open: RowProps["open"] }) {
+function RowActions({ host, power, open }: Omit<RowProps, "promises">) {
   const name = host.name;
+  const its = power.hosts.get(host.id);
   const further: { what: HostAction; text: string }[] = [];
   const plans = may("blazar:maintenances:post");
   if (may("blazar:feeds:post_resource")) further.push({ what: "feed", text: "Calendar link" });
@@ -109,6 +116,7 @@ function RowActions({ host, open }: { host: Host; open: RowProps["open"] }) {
               <a class="button quiet" href={calendarOf(name)}>
                 Calendar
               </a>
+              {its && <PowerButtons host={its} power={power} close={close} onSwitch={() => open("switch")} />}
               {further.map(({ what, text }) => (
                 <button
                   key={what}

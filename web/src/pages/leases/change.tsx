@@ -137,7 +137,7 @@ export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "
       />
       <DateTimeField
         label={form.parts.some((part) => part.beforeEnd === "snapshot") ? "Begin with the images" : "Remind me"}
-        value={reminderOf(form, seen, info.value?.before_end.lead_seconds ?? 3600)}
+        value={reminderOf(form, seen, info.value?.before_end?.lead_seconds ?? 3600)}
         optional={seen.before_end_date === null}
         error={fields.get("/before_end_date")}
         onChange={(remind) => put({ remind, remindFollows: false })}

@@ -11,6 +11,7 @@ import { FormErrors } from "../../parts/field.tsx";
 import { isInLine, whatOf } from "../../words/lease.ts";
 import { goesWith } from "../../words/use.ts";
 import { ordinal } from "../../words/waiting.ts";
+import { CostOfChange, CostOfDeletion } from "./cost.tsx";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
 
 /** True for a lease that has begun, whose servers may run. */
@@ -30,6 +31,8 @@ export function mayEnd(lease: Pick<Lease, "status">): boolean {
   return may(hasBegun(lease) ? "blazar:leases:put" : "blazar:leases:delete");
 }
 
+const END_NOW = { end_date: "now" };
+
 /** A lease that runs is ended now and stays in the history; one that has not begun is deleted. */
 export function EndNowDialog({ lease, etag, onDone, onClose }: LeaseDialogProps) {
   const attempt = useAttempt(lease, etag);
@@ -40,7 +43,7 @@ export function EndNowDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
   const submit = () =>
     void attempt.run(async (known, tag) => {
       if (begun) {
-        const { data } = await changeLease(known, tag, { end_date: "now" });
+        const { data } = await changeLease(known, tag, END_NOW);
         note(`${known.name} is being ended`);
         onDone(data.lease);
         return;
@@ -105,6 +108,7 @@ export function EndNowDialog({ lease, etag, onDone, onClose }: LeaseDialogProps)
           </ul>
         </>
       )}
+      {begun ? <CostOfChange lease={seen} change={END_NOW} /> : <CostOfDeletion lease={seen} />}
       <ChangedNote error={attempt.error} />
       <FormErrors sentences={others} />
     </Dialog>

@@ -15,6 +15,7 @@ import { duration, moment, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { addDays, toWire, zone } from "../../time/zone.ts";
 import { withinSentence } from "../../words/refusal.ts";
+import { CostOfChange } from "./cost.tsx";
 import { Fits } from "./fits.tsx";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
 
@@ -105,7 +106,10 @@ export function ExtendDialog(props: LeaseDialogProps & { proposedEnd?: number | 
         wrong={wrong}
       />
       {earlier && wrong === undefined ? (
-        <p class="preview">Others can book what becomes free. What runs then is ended with the lease.</p>
+        <>
+          <p class="preview">Others can book what becomes free. What runs then is ended with the lease.</p>
+          <CostOfChange lease={attempt.seen} change={refused ? null : { end_date: toWire(chosen) }} />
+        </>
       ) : (
         <Fits
           lease={attempt.seen}

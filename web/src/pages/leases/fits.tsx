@@ -9,6 +9,7 @@ import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { withinSentence } from "../../words/refusal.ts";
+import { CostLine, useCostOfChange } from "./cost.tsx";
 
 export interface FitsProps {
   lease: Lease;
@@ -18,20 +19,25 @@ export interface FitsProps {
   yes: string;
 }
 
-/** Asks the service, and says what it answers. */
+/** Asks the service, and says what it answers, also what the change costs. */
 export function Fits({ lease, change, yes }: FitsProps) {
   // While a field shows what is no value, nothing of it is known.
   const settled = useSettled();
   const question = change && settled ? questionOf(lease, change) : null;
   const asked = useAsked<{ availability: Availability }>("v1/availability", question);
   const found = asked.loading ? undefined : asked.data?.availability;
-  const refusal =
+  const { words, denied } = useCostOfChange(lease, change);
+  const lacking =
     asked.loading || asked.error ? null : found && refusalOf(found, question !== null && !question.start_date);
+  const refusal = lacking ?? (denied === null ? null : `Would be refused: ${denied}.`);
   const text = asked.error ? plain(asked.error) : found ? (refusal ?? yes) : "";
   return (
-    <p class={asked.error || refusal ? "preview bad" : "preview"} role="status">
-      {text}
-    </p>
+    <>
+      <p class={asked.error || refusal ? "preview bad" : "preview"} role="status">
+        {text}
+      </p>
+      <CostLine words={words} />
+    </>
   );
 }
 

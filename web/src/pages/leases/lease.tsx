@@ -31,6 +31,9 @@ import { hostsOf, isOperable, maySplit } from "../../words/surgery.ts";
 import { resourceName } from "../../words/use.ts";
 import { estimateOf, endInSentence, waitInWords } from "../../words/waiting.ts";
 import { FeedsDialog } from "../feeds.tsx";
+import { withinSentence } from "../../words/refusal.ts";
+import { CostPanel } from "./cost.tsx";
+import { EnergyPanel } from "./energy.tsx";
 import { History } from "./history.tsx";
 import { endingOf, mayEnd } from "./end-now.tsx";
 import { MaintenanceBars } from "./maintenance.tsx";
@@ -114,6 +117,8 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
         </div>
         <div>
           <UsePanel lease={lease} onDone={onChanged} />
+          <CostPanel lease={lease} />
+          <EnergyPanel lease={lease} />
           <Timeline lease={lease} />
           <History lease={lease} />
         </div>
@@ -322,7 +327,7 @@ function Conditions({ lease }: { lease: Lease }) {
           class={one.type.endsWith("_failed") ? "banner error" : "banner warning"}
         >
           <p>
-            {sentence(conditionInWords(one))}{" "}
+            {sentence(withinSentence(conditionInWords(one), zone.value, present.value))}{" "}
             <span class="muted">
               Since <When at={Math.floor(Date.parse(one.since) / 60_000) * 60_000} as="spoken" />.
             </span>
@@ -354,7 +359,7 @@ function Timeline({ lease }: { lease: Lease }) {
             </p>
             {one.details.map((detail) => (
               <p class="muted" key={detail}>
-                {detail}
+                {withinSentence(detail, zone.value, now)}
               </p>
             ))}
           </li>

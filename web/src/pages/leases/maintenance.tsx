@@ -15,7 +15,7 @@ const AROUND = 30 * 86_400_000;
 
 /** Returns until when the calendar may be asked for, from an instant on; by the hour. */
 function lastAsked(from: number): number {
-  const { range_seconds, range_ahead_seconds } = info.value?.bounds ?? { range_seconds: 0, range_ahead_seconds: 0 };
+  const { range_seconds = 0, range_ahead_seconds = 0 } = info.value?.bounds ?? {};
   const hour = Math.floor(present.value / (60 * MINUTE)) * 60 * MINUTE;
   return Math.min(from + range_seconds * 1000, hour + range_ahead_seconds * 1000);
 }

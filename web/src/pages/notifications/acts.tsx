@@ -143,7 +143,7 @@ function FailuresDialog({ found, onClose }: { found: Subscription; onClose: () =
       </p>
       {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
       {!data && error === null && <Skeleton lines={4} />}
-      <ul class="refused">
+      <ul class="refused-messages">
         {data?.failures.map((failure) => (
           <li key={failure.id}>
             <strong>{failure.type.replace(/^blazar\./, "")}</strong> <span class="muted">{failure.subject}</span>

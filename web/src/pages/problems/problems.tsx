@@ -15,6 +15,7 @@ import { List } from "../../parts/list.tsx";
 import { hrefOf } from "../../router.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
+import { pageOfSubject } from "../../words/history.ts";
 import { inPageWords } from "../../words/refusal.ts";
 
 const VERBS: Readonly<Record<string, string>> = {
@@ -105,7 +106,9 @@ export function ProblemsPage() {
 /** What a problem is, with the way to the page of what it is about. */
 function Subject({ problem }: { problem: Problem }) {
   if (problem.lease_id) return <a href={hrefOf("lease", { id: problem.lease_id })}>{problem.summary}</a>;
-  if (problem.kind === "manager") return <a href={hrefOf("managers")}>{problem.summary}</a>;
+  if (problem.kind === "manager" || problem.kind === "log") return <a href={hrefOf("managers")}>{problem.summary}</a>;
+  const page = problem.resource_id && pageOfSubject({ object: { type: "resource", id: problem.resource_id } });
+  if (page) return <a href={hrefOf(...page)}>{problem.summary}</a>;
   return <>{problem.summary}</>;
 }
 

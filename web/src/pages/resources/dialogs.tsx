@@ -6,7 +6,7 @@ import { Refused, sentencesOf } from "../../api/errors.ts";
 import { useLiveList } from "../../api/live.ts";
 import type { Host, Lease, Resource } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
-import { BusyButton, When } from "../../parts/basics.tsx";
+import { BusyButton, SubmitActions, When } from "../../parts/basics.tsx";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
@@ -98,14 +98,9 @@ export function EditDialog({ subject, onDone, onClose }: Props) {
     void send(body, `${subject.name} is changed.`);
   };
   const actions = (
-    <>
-      <button type="button" onClick={onClose}>
-        Cancel
-      </button>
-      <BusyButton type="submit" class="primary" busy={busy} doing="Saving…">
-        Save
-      </BusyButton>
-    </>
+    <SubmitActions onClose={onClose} busy={busy} doing="Saving…">
+      Save
+    </SubmitActions>
   );
   return (
     <Dialog title={subject.name} onClose={onClose} onSubmit={save} actions={actions}>
@@ -138,14 +133,9 @@ export function DisableDialog({ subject, onDone, onClose }: Props) {
     void send({ disabled }, `${subject.name} is ${off ? "enabled" : "disabled"}.`);
   };
   const actions = (
-    <>
-      <button type="button" onClick={onClose}>
-        Cancel
-      </button>
-      <BusyButton type="submit" class="primary" busy={busy} doing="Saving…">
-        {off ? "Enable" : "Disable"}
-      </BusyButton>
-    </>
+    <SubmitActions onClose={onClose} busy={busy} doing="Saving…">
+      {off ? "Enable" : "Disable"}
+    </SubmitActions>
   );
   return (
     <Dialog title={`${off ? "Enable" : "Disable"} ${subject.name}`} onClose={onClose} onSubmit={save} actions={actions}>

@@ -10,7 +10,7 @@ import type { Candidate, Json, Resource } from "../../api/types.ts";
 import { SchemaFields } from "../../forms/schema-fields.tsx";
 import { type Values, fieldsOf, labelsOf } from "../../forms/schema.ts";
 import { note } from "../../parts/announce.tsx";
-import { BusyButton, Skeleton, Trouble } from "../../parts/basics.tsx";
+import { Skeleton, SubmitActions, Trouble } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { go } from "../../router.ts";
@@ -105,14 +105,9 @@ export function RegisterDialog({ kind, onClose }: { kind: Kind; onClose: () => v
     }
   };
   const actions = (
-    <>
-      <button type="button" onClick={onClose}>
-        Cancel
-      </button>
-      <BusyButton type="submit" class="primary" busy={busy} doing="Registering…">
-        Register
-      </BusyButton>
-    </>
+    <SubmitActions onClose={onClose} busy={busy} doing="Registering…">
+      Register
+    </SubmitActions>
   );
   return (
     <Dialog title={`Register a ${kind.noun}`} onClose={onClose} onSubmit={() => void submit()} actions={actions}>

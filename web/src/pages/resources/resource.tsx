@@ -12,6 +12,7 @@ import { LeasesOf } from "./leases.tsx";
 import { attributeInWords, capacityInWords } from "../../words/values.ts";
 import { HistoryOf } from "../history/of-object.tsx";
 import { calendarOf } from "../hosts/table.tsx";
+import { PowerLine, type PowerOfHosts, usePowerOf } from "../hosts/power.tsx";
 import { Properties, type ResourceAction, ResourceActions, ResourceDialog, nameOf } from "./table.tsx";
 import { type Promises, ResourceState, usePromised } from "./state.tsx";
 
@@ -44,6 +45,7 @@ function One({ kind, id }: { kind: Kind; id: string }) {
     kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!,
     id,
   );
+  const power = usePowerOf(kind.name, id);
   const [open, setOpen] = useState<ResourceAction | null>(null);
   if (loading) return <Skeleton lines={6} />;
   if (!data) return <Trouble error={error} retry={() => void watch.read()} />;
@@ -71,11 +73,12 @@ function One({ kind, id }: { kind: Kind; id: string }) {
           </>
         }
       >
-        <ResourceActions resource={resource} onOpen={setOpen} />
+        <ResourceActions resource={resource} power={power} onOpen={setOpen} />
       </PageHead>
       {error !== null && <Trouble error={error} retry={() => void watch.read()} />}
       <section class="card">
-        <Facts resource={resource} kind={kind} promises={promises} />
+        {power.error !== null && <Trouble error={power.error} />}
+        <Facts resource={resource} kind={kind} promises={promises} power={power} />
       </section>
       <LeasesOf resource={resource} />
       {may("blazar:resources:get_private", kind.name) && (
@@ -86,8 +89,10 @@ function One({ kind, id }: { kind: Kind; id: string }) {
           what={open}
           resource={resource}
           noun={kind.noun}
+          power={power}
           onDone={() => {
             setOpen(null);
+            power.again();
             if (open === "delete") go("resources", { kind: kind.name });
             else void watch.read();
           }}
@@ -98,7 +103,9 @@ function One({ kind, id }: { kind: Kind; id: string }) {
   );
 }
 
-function Facts({ resource, kind, promises }: { resource: Resource; kind: Kind; promises: Promises }) {
+function Facts(props: { resource: Resource; kind: Kind; promises: Promises; power: PowerOfHosts }) {
+  const { resource, kind, promises, power } = props;
+  const its = power.hosts.get(resource.id);
   const capacity = capacityInWords(resource.capacity);
   const rows = Object.entries(resource.attributes)
     .map(([name, value]) => attributeInWords(kind.attributes[name]?.title ?? name, value))
@@ -108,6 +115,7 @@ function Facts({ resource, kind, promises }: { resource: Resource; kind: Kind; p
       <dt>State</dt>
       <dd>
         <ResourceState of={resource} promises={promises} />
+        {its && <PowerLine host={its} />}
       </dd>
       {rows.map(({ name, text }) => (
         <Fragment key={name}>

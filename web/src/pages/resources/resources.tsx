@@ -11,6 +11,7 @@ import { More, useMore } from "../../parts/list.tsx";
 import { Search } from "../../parts/search.tsx";
 import { hrefOf, place, setParams } from "../../router.ts";
 import { HostList } from "../hosts/list.tsx";
+import { usePower } from "../hosts/power.tsx";
 import { RegisterDialog } from "./register.tsx";
 import { type ResourceAction, ResourceDialog, ResourceTable } from "./table.tsx";
 
@@ -105,6 +106,7 @@ function List({ kind }: { kind: Kind }) {
   const { wanted, more } = useMore(JSON.stringify(query), 100);
   const watch = useLiveList<Resource>(`v1/resources/${kind.name}`, "resources", query, wanted, 30);
   const { data, error, loading } = watch.state.value;
+  const power = usePower(kind.name);
   const [open, setOpen] = useState<{ what: ResourceAction; id: string } | null>(null);
   const chosen = open && data?.items.find((one) => one.id === open.id);
   const filtered = Boolean(condition || text || region);
@@ -135,7 +137,13 @@ function List({ kind }: { kind: Kind }) {
       )}
       {data && data.items.length > 0 && (
         <>
-          <ResourceTable kind={kind} resources={data.items} onOpen={(what, id) => setOpen({ what, id })} />
+          {power.error !== null && <Trouble error={power.error} />}
+          <ResourceTable
+            kind={kind}
+            resources={data.items}
+            power={power}
+            onOpen={(what, id) => setOpen({ what, id })}
+          />
           <More shown={data.items.length} count={data.count} onMore={more} />
         </>
       )}
@@ -144,9 +152,11 @@ function List({ kind }: { kind: Kind }) {
           what={open.what}
           resource={chosen}
           noun={kind.noun}
+          power={power}
           onDone={() => {
             setOpen(null);
             void watch.read();
+            power.again();
           }}
           onClose={() => setOpen(null)}
         />

@@ -2,9 +2,11 @@
 /** The state of a resource: failed, out of use, promised until, free. */
 import { now as serviceNow } from "../../api/client.ts";
 import { useLiveList } from "../../api/live.ts";
+import { may } from "../../api/session.ts";
 import type { Block, CalendarPage, CalendarResource, Resource } from "../../api/types.ts";
 import { When } from "../../parts/basics.tsx";
 import { StateMark } from "../../parts/state.tsx";
+import { hrefOf } from "../../router.ts";
 import { freeInWords } from "../../words/values.ts";
 import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
@@ -143,6 +145,12 @@ function Use({ of, promises, closed }: { of: Conditioned; promises: Promises; cl
         <span class="state-word">failed</span>
         <span class="state-next">
           {of.failure.reason}, <When at={of.failure.since} as="relative" />
+          {may("blazar:problems:get") && (
+            <>
+              {" "}
+              <a href={hrefOf("problems")}>What to do</a>
+            </>
+          )}
         </span>
       </span>
     );

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Resources of a kind in rows: what they are, their state, and what an operator can do with each. */
+import { Power } from "lucide";
 import type { Kind } from "../../api/kinds.ts";
 import { may } from "../../api/session.ts";
 import type { Resource } from "../../api/types.ts";
+import { Icon } from "../../parts/icon.tsx";
 import { Rows } from "../../parts/list.tsx";
+import { Menu } from "../../parts/menu.tsx";
 import { hrefOf } from "../../router.ts";
 import { attributeInWords, capacityInWords } from "../../words/values.ts";
+import { PowerButtons, PowerLine, type PowerOfHosts, pathOf } from "../hosts/power.tsx";
+import { SwitchDialog } from "../hosts/switch.tsx";
 import { DeleteDialog, DisableDialog, EditDialog, subjectOf } from "./dialogs.tsx";
 import { ResourceState, usePromised } from "./state.tsx";
 
-export type ResourceAction = "edit" | "disable" | "delete";
+export type ResourceAction = "edit" | "disable" | "delete" | "switch";
 
 /** Returns what a resource is called by those who may not see its name. */
 export function nameOf(resource: Resource): string {
@@ -20,9 +25,10 @@ export function nameOf(resource: Resource): string {
 export function ResourceTable(props: {
   kind: Kind;
   resources: readonly Resource[];
+  power: PowerOfHosts;
   onOpen: (what: ResourceAction, id: string) => void;
 }) {
-  const { kind, resources, onOpen } = props;
+  const { kind, resources, power, onOpen } = props;
   const promises = usePromised(
     kind.resource_types.find((one) => one.startsWith("physical:")) ?? kind.resource_types[0]!,
   );
@@ -37,6 +43,7 @@ export function ResourceTable(props: {
           </th>
           <td class="state-cell">
             <ResourceState of={one} promises={promises} />
+            {power.hosts.has(one.id) && <PowerLine host={power.hosts.get(one.id)!} />}
           </td>
           <td>{whatIs(one).join(" · ")}</td>
           <td>
@@ -44,7 +51,7 @@ export function ResourceTable(props: {
           </td>
           {may("blazar:resources:put", kind.name) && (
             <td class="actions">
-              <ResourceActions resource={one} onOpen={(what) => onOpen(what, one.id)} />
+              <ResourceActions resource={one} power={power} onOpen={(what) => onOpen(what, one.id)} />
             </td>
           )}
         </tr>
@@ -92,8 +99,14 @@ export function Properties({ of }: { of: Resource }) {
 }
 
 /** The buttons of one resource. */
-export function ResourceActions({ resource, onOpen }: { resource: Resource; onOpen: (what: ResourceAction) => void }) {
+export function ResourceActions(props: {
+  resource: Resource;
+  power?: PowerOfHosts;
+  onOpen: (what: ResourceAction) => void;
+}) {
+  const { resource, power, onOpen } = props;
   const name = nameOf(resource);
+  const its = power?.hosts.get(resource.id);
   const button = (what: ResourceAction, text: string) => (
     <button type="button" class="small" aria-label={`${text} ${name}`} onClick={() => onOpen(what)}>
       {text}
@@ -104,6 +117,15 @@ export function ResourceActions({ resource, onOpen }: { resource: Resource; onOp
       {may("blazar:resources:put", resource.kind) && button("edit", "Edit")}
       {may("blazar:resources:put", resource.kind) && button("disable", resource.disabled ? "Enable" : "Disable")}
       {may("blazar:resources:delete", resource.kind) && button("delete", "Remove")}
+      {its && power && (
+        <Menu title={`Power of ${name}`} label={<Icon of={Power} />}>
+          {(close) => (
+            <div class="choices">
+              <PowerButtons host={its} power={power} close={close} onSwitch={() => onOpen("switch")} />
+            </div>
+          )}
+        </Menu>
+      )}
     </span>
   );
 }
@@ -113,14 +135,26 @@ export function ResourceDialog(props: {
   what: ResourceAction;
   resource: Resource;
   noun: string;
+  power: PowerOfHosts;
   onDone: () => void;
   onClose: () => void;
 }) {
-  const { what, resource, noun, onDone, onClose } = props;
+  const { what, resource, noun, power, onDone, onClose } = props;
+  const its = power.hosts.get(resource.id);
   const rest = { subject: subjectOf(resource, noun), onDone, onClose };
   switch (what) {
     case "edit":
       return <EditDialog {...rest} />;
+    case "switch":
+      return its ? (
+        <SwitchDialog
+          kind={resource.kind}
+          host={its}
+          path={pathOf(resource.kind, its.id)}
+          onDone={onDone}
+          onClose={onClose}
+        />
+      ) : null;
     case "disable":
       return <DisableDialog {...rest} />;
     default:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The dialog that books an opening: a name will do; the rest is behind "More". */
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Refused, Unreachable, sentencesOf } from "../../api/errors.ts";
-import type { Opening, WhyNot } from "../../api/types.ts";
+import type { Alternative, Opening, Price, WhyNot } from "../../api/types.ts";
 import { BusyButton } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
@@ -25,12 +25,16 @@ import { whatOf } from "../../words/lease.ts";
 import { type Question, wishOf } from "../../words/question.ts";
 import { fromAddress } from "../../words/reminders.ts";
 import { beforeOf } from "../../words/waiting.ts";
+import { wakingInWords } from "../../words/power.ts";
+import { BudgetLines } from "../spending/budget-line.tsx";
+import { Affordable, PriceLine, PriceParts, useCost } from "./cost.tsx";
 import { DetailFields } from "./details.tsx";
 import { HandingOver, Instead, PatienceField } from "./kinds.tsx";
-import { Why, windowOf } from "./openings.tsx";
+import { Why } from "./openings.tsx";
 import { reminderPointers } from "../../parts/reminders.tsx";
 import { FitPreview } from "./repeat.tsx";
 import { useSending } from "./sending.ts";
+import { windowOf } from "./told.ts";
 
 export interface BookProps {
   question: Question;
@@ -38,8 +42,14 @@ export interface BookProps {
   opening: Opening | null;
   /** Of what waits: the first start that the page knows to fit; null if it knows none. */
   fits: number | null;
+  /** What that start costs. */
+  promising: Price | null;
   /** The names of what was marked in the calendar; a lease that has others says so. */
   marked: readonly string[];
+  /** Openings have prices. */
+  priced: boolean;
+  /** Something else is asked for. */
+  onTake: (alternative: Alternative) => void;
   onClose: () => void;
 }
 
@@ -66,7 +76,7 @@ const WORDS: Record<Plan["way"], { title: string; doing: string; verb: string }>
 };
 
 /** Asks for a name and what happens at the end, shows the summary, books, and goes to the lease. */
-export function BookDialog({ question, opening, fits, marked, onClose }: BookProps) {
+export function BookDialog({ question, opening, fits, promising, marked, priced, onTake, onClose }: BookProps) {
   const opened = useRef(present.value).current;
   const [subject, setSubject] = useState(() =>
     subjectOf(question, opening, opening && windowOf(opening), opened, fits),
@@ -86,7 +96,16 @@ export function BookDialog({ question, opening, fits, marked, onClose }: BookPro
   const { fields, others } = sentencesOf(othersWait ? null : error, [...POINTERS, ...reminderPointers(form.reminders)]);
   const fitting = way === "recurs" ? JSON.stringify(seriesBody(subject, form, plan, zone.value)) : null;
   const some = fitting !== null && form.some === fitting;
+  const cost = useCost(subject, form, plan, { opening, priced, promising });
+  useEffect(() => {
+    // The price that was shown is not that of today any more.
+    if (error instanceof Refused && error.has("price_exceeds_maximum")) cost.again();
+  }, [error]);
+  // What waits has no price yet, and so no bound.
+  const most = way === "waits" ? null : (cost.price?.amount ?? null);
   const words = WORDS[way];
+  // Of a later start nothing is known; the first one waits as its opening says.
+  const waking = way === "books" && plan.start < Date.parse(opening?.waking?.ready_at ?? "") ? opening?.waking : null;
   const actions = (
     <>
       <button type="button" onClick={onClose}>
@@ -102,13 +121,22 @@ export function BookDialog({ question, opening, fits, marked, onClose }: BookPro
       title={words.title}
       onClose={onClose}
       actions={actions}
-      onSubmit={() => void send(subject, form, plan, some)}
+      onSubmit={() => void send(subject, form, plan, some, most)}
     >
       <p class="summary">
         <strong>{question.wants.map((want) => whatOf(wishOf(want))).join(" and ")}</strong>
         <br />
         {planInWords(subject, plan, zone.value, now)}
+        <PriceLine cost={cost} plan={plan} priced={priced} />
+        {waking && (
+          <>
+            <br />
+            {wakingInWords(waking, zone.value, now)}
+          </>
+        )}
       </p>
+      <PriceParts price={cost.price} />
+      {way !== "waits" && <BudgetLines at={plan.start} end={plan.end} types={question.wants.map(({ type }) => type)} />}
       <NameField plan={plan} form={form} error={fields.get("/name")} edit={edit} />
       {way === "waits" && (
         <PatienceField
@@ -128,6 +156,7 @@ export function BookDialog({ question, opening, fits, marked, onClose }: BookPro
       )}
       <FormErrors sentences={[fields.get("/end_date"), ...others].filter((one): one is string => Boolean(one))} />
       <Refusal error={error} question={question} />
+      <Affordable error={error} question={question} plan={plan} onTake={onTake} />
       {way === "immediate" && isOpen(error) && (
         <p class="hint">
           <a href={hrefOf("leases")}>My leases</a> shows what has become of it.

@@ -149,7 +149,7 @@ function EndFields({ subject, form, plan, errors, edit }: DetailProps) {
       >
         {(control) => (
           <select {...control} value={remind} onChange={(event) => edit({ remind: event.currentTarget.value })}>
-            {reminders(subject.length, info.value?.before_end.lead_seconds ?? 3600).map((one) => (
+            {reminders(subject.length, info.value?.before_end?.lead_seconds ?? 3600).map((one) => (
               <option key={one.value} value={one.value}>
                 {one.text}
               </option>
@@ -162,10 +162,10 @@ function EndFields({ subject, form, plan, errors, edit }: DetailProps) {
 }
 
 function endHint(type: string): string {
-  return `Here ${endInWords(info.value?.before_end.default ?? "notification", type)}.`;
+  return `Here ${endInWords(info.value?.before_end?.default ?? "notification", type)}.`;
 }
 
 function remindHint(end: number, remind: string): string {
-  const lead = remind === "" ? (info.value?.before_end.lead_seconds ?? 3600) * 1000 : null;
+  const lead = remind === "" ? (info.value?.before_end?.lead_seconds ?? 3600) * 1000 : null;
   return lead === null ? "" : `${moment(end - lead, zone.value, present.value)}`;
 }

@@ -3,6 +3,7 @@
 import { Plus } from "lucide";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useAsked } from "../../api/ask.ts";
+import { usePriceLists } from "../../api/billing.ts";
 import { sentencesOf } from "../../api/errors.ts";
 import { emptyKinds, kinds, kindsRead, parametersOf } from "../../api/kinds.ts";
 import { loadEmptyKinds } from "../../api/load-kinds.ts";
@@ -34,6 +35,7 @@ import {
 import { withUsualStarts } from "../../words/offers.ts";
 import { referables, withoutWant } from "../../words/references.ts";
 import { WAITING_MEANS, shortageOf } from "../../words/waiting.ts";
+import { BudgetLines } from "../spending/budget-line.tsx";
 import { BookDialog, type BookProps } from "./booking.tsx";
 import { Alternatives, Limits, Openings, Why, answerInWords } from "./openings.tsx";
 import { ShortageNote } from "./shortage.tsx";
@@ -53,10 +55,15 @@ export function FindPage() {
   // What is on the page is read while the next answer is awaited; only the answer to what the fields ask is booked.
   const found = asked.data?.availability ?? null;
   const fields = useNewFields();
-  const [booked, setBooked] = useState<Omit<BookProps, "onClose"> | null>(null);
+  const lists = usePriceLists();
+  const [booked, setBooked] = useState<Omit<BookProps, "onClose" | "onTake"> | null>(null);
   const book = (opening: Opening | null) => {
     const marked = (place.value.params.get("marked") ?? "").split(",").filter(Boolean);
-    setBooked({ opening, question, fits: firstFit(found), marked });
+    // Where nothing is free there is no opening to tell by.
+    const listed = (lists?.state.value.data?.price_lists.length ?? 0) > 0;
+    const priced = opening === null ? listed : (found?.openings.some(({ price }) => Boolean(price)) ?? false);
+    const promising = found?.openings[0]?.price ?? null;
+    setBooked({ opening, question, fits: firstFit(found), promising, marked, priced });
     if (!opening) setParams({ book: "wait" });
   };
   // What was refused is not what half typed fields show.
@@ -71,7 +78,7 @@ export function FindPage() {
     if (found && kinds.value.length > 0 && emptyKinds.value === null) void loadEmptyKinds();
   }, [found === null, kindsRead.value]);
   // A form of which nothing is known cannot be filled in.
-  const types = info.value?.resource_types.filter((one) => !bySchema(one) || parametersOf(one)) ?? ["physical:host"];
+  const types = info.value?.resource_types?.filter((one) => !bySchema(one) || parametersOf(one)) ?? ["physical:host"];
   return (
     <FieldsOf value={fields}>
       <PageHead title="Find a time" lead="Say what you need and for how long. What is free is below." />
@@ -129,6 +136,10 @@ export function FindPage() {
       {booked && (
         <BookDialog
           {...booked}
+          onTake={(one) => {
+            setBooked(null);
+            ask(taken(booked.question, one));
+          }}
           onClose={() => {
             setBooked(null);
             setParams({ book: null });
@@ -174,6 +185,11 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
     <section class={current ? "results" : "results waiting"} aria-busy={loading} aria-label="What fits">
       <fieldset class="plain" disabled={!current}>
         <h2>{headline(question, none)}</h2>
+        <BudgetLines
+          at={first ? Date.parse(first.start_date) : present.value}
+          end={first ? Date.parse(first.end_date) : null}
+          types={question.wants.map(({ type }) => type)}
+        />
         {none && <Why question={question} reasons={found.reasons} />}
         {none && (
           <Alternatives

@@ -1,44 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The answer to the question: openings to book, or why there is none and what would fit instead. */
-import { TriangleAlert } from "lucide";
 import { regions } from "../../api/kinds.ts";
 import type { Alternative, Availability, Opening, Step, WhyNot } from "../../api/types.ts";
-import { Icon } from "../../parts/icon.tsx";
-import { duration, moment, plural, spoken } from "../../time/format.ts";
+import { moment, plural, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
 import { cut } from "../../words/booking.ts";
 import { inWords, nounOf } from "../../words/lease.ts";
+import { money } from "../../words/money.ts";
 import { foundInWords } from "../../words/offers.ts";
-import { type Question, countOf, lengthInWords, partAt } from "../../words/question.ts";
-import { withinSentence } from "../../words/refusal.ts";
+import { wakingInWords } from "../../words/power.ts";
+import { type Question, countOf, partAt } from "../../words/question.ts";
+import { LaterCost, WouldBeRefused } from "./cost.tsx";
+import { alternativeInWords, nowOr, windowOf } from "./told.ts";
 
 const MINUTE = 60_000;
-
-/** Returns the instant in words, to the next whole minute; "now" if it has come. */
-export function nowOr(at: number): string {
-  return at <= present.value + MINUTE ? "now" : spoken(Math.ceil(at / MINUTE) * MINUTE, zone.value, present.value);
-}
-
-/** The window that an opening stands for, in whole minutes where these fit, too: so it is shown and booked. */
-export function windowOf(opening: Opening): { start: number; end: number; now: boolean } {
-  const start = Date.parse(opening.start_date);
-  const end = Date.parse(opening.end_date);
-  const now = start <= present.value + MINUTE;
-  if (!now) {
-    const late = Math.ceil(start / MINUTE) * MINUTE - start;
-    const fits = start + late <= Date.parse(opening.last_start_date);
-    return fits ? { start: start + late, end: end + late, now } : { start, end, now };
-  }
-  const next = Math.ceil(end / MINUTE) * MINUTE;
-  const until = opening.open_until === null ? next : Date.parse(opening.open_until);
-  return { start, end: next <= until ? next : Math.floor(end / MINUTE) * MINUTE, now };
-}
 
 /** The openings, the first one with the page's main action. */
 export function Openings(props: { question: Question; found: Availability; onBook: (opening: Opening) => void }) {
   const { question, found, onBook } = props;
   const bookable = found.openings.findIndex((one) => one.refusals.length === 0);
+  const priced = found.openings.some(({ price }) => Boolean(price));
   return (
     <ol class="openings">
       {found.openings.map((opening, index) => (
@@ -48,6 +30,7 @@ export function Openings(props: { question: Question; found: Availability; onBoo
             opening={opening}
             first={index === 0 || opening.last_start_date !== found.openings[0]?.last_start_date}
             main={index === bookable}
+            priced={priced}
             onBook={() => onBook(opening)}
           />
         </li>
@@ -62,10 +45,12 @@ interface RowProps {
   /** Not a later start of the opening above it. */
   first: boolean;
   main: boolean;
+  /** Openings have prices. */
+  priced: boolean;
   onBook: () => void;
 }
 
-function OpeningRow({ question, opening, first, main, onBook }: RowProps) {
+function OpeningRow({ question, opening, first, main, priced, onBook }: RowProps) {
   const here = zone.value;
   const now = present.value;
   const { start, end } = windowOf(opening);
@@ -82,6 +67,7 @@ function OpeningRow({ question, opening, first, main, onBook }: RowProps) {
   if (first && until === null) more.push("free for longer than was searched");
   else if (first && until !== null && until - end >= 5 * MINUTE)
     more.push(`can go on until ${spoken(until, here, now)}`);
+  if (opening.price) more.push(`costs ${money(opening.price.amount, opening.price.currency)}`);
   if (first && !question.exactly && last - start >= 5 * MINUTE)
     more.push(`or start any time until ${spoken(last, here, now)}`);
   const window = `${nowOr(start)} until ${spoken(end, here, now)}`;
@@ -97,10 +83,14 @@ function OpeningRow({ question, opening, first, main, onBook }: RowProps) {
             {spoken(end, here, now)}
           </time>
         </h3>
-        <p class="muted">{[`You get ${counts.join(" and ")}`, ...more].join(" · ")}</p>
-        {opening.refusals.map((one) => (
-          <p class="refusal" key={one.message}>
-            <Icon of={TriangleAlert} size={16} /> Would be refused: {withinSentence(one.message, here, now)}
+        <p class="muted">
+          {[`You get ${counts.join(" and ")}`, ...more].join(" · ")}
+          {priced && !opening.price && <LaterCost question={question} opening={opening} />}
+        </p>
+        {first && opening.waking && <p class="hint">{`${wakingInWords(opening.waking, here, now)}.`}</p>}
+        {opening.refusals.map(({ message }) => (
+          <p key={message}>
+            <WouldBeRefused text={message} />
           </p>
         ))}
       </div>
@@ -198,37 +188,13 @@ export function Alternatives(props: {
           <li key={one.change}>
             <button type="button" onClick={() => props.onTake(one)}>
               {alternativeInWords(one, props.question)}
+              {one.price !== undefined && `, costs ${money(one.price, one.currency ?? "")}`}
             </button>
           </li>
         ))}
       </ul>
     </div>
   );
-}
-
-function alternativeInWords(one: Alternative, question: Question): string {
-  const start = Date.parse(one.start_date);
-  const when = nowOr(start);
-  switch (one.change) {
-    case "time":
-      return `All of it from ${when}`;
-    case "count": {
-      const counts = question.wants.map((want, index) => {
-        const least = one.reservations?.[index]?.min ?? one.reservations?.[index]?.amount ?? want.count;
-        return least === want.count ? null : `${countOf(least, want.type)} instead of ${want.count}`;
-      });
-      return `${counts.filter(Boolean).join(" and ")}, ${when}`;
-    }
-    case "duration": {
-      const long = duration(Date.parse(one.end_date) - start);
-      const asked = question.exactly ? "" : ` instead of ${lengthInWords(question.length)}`;
-      return `${long}${asked}, ${when}`;
-    }
-    case "requirement":
-      return `Without ${inWords([partAt(question, one.drop ?? "")]) || "the requirement"}, ${when}`;
-    default:
-      return one.change;
-  }
 }
 
 /** What an answer does not say: what was not searched or not asked. */

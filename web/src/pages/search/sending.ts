@@ -17,8 +17,9 @@ export function useSending(marked: readonly string[]) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const key = useRef(newKey());
-  const book = async (subject: Subject, form: Booking, plan: Plan) => {
-    const body = leaseBody(subject, form, plan, zone.value);
+  const book = async (subject: Subject, form: Booking, plan: Plan, most: string | null) => {
+    // A list that was published meanwhile may be dearer: what was shown is the most that it costs.
+    const body = { ...leaseBody(subject, form, plan, zone.value), ...(most === null ? {} : { max_price: most }) };
     // What was wanted at once is not asked for again later by itself.
     const once = plan.way === "immediate" ? { attempts: 1, patienceMs: HANDING_OVER_MS } : {};
     const { lease } = (await postOnce<{ lease: Lease }>("v1/leases", body, key.current, once)).data;
@@ -31,7 +32,7 @@ export function useSending(marked: readonly string[]) {
     note(`Booked: ${series.name}`);
     go("series", { id: series.id });
   };
-  const send = async (subject: Subject, form: Booking, plan: Plan, some: boolean) => {
+  const send = async (subject: Subject, form: Booking, plan: Plan, some: boolean, most: string | null) => {
     if (busy) return;
     if (plan.name === "") {
       setError(missingName());
@@ -41,7 +42,7 @@ export function useSending(marked: readonly string[]) {
     setError(null);
     try {
       if (plan.way === "recurs") await bookSeries(subject, form, plan, some);
-      else await book(subject, form, plan);
+      else await book(subject, form, plan, most);
     } catch (refused) {
       // A definite answer ends this attempt; after a lost one the key stays, whatever is changed.
       if (refused instanceof Refused && refused.status < 500 && !refused.has("request_in_progress"))

@@ -7,7 +7,7 @@ import { useLive } from "../../api/live.ts";
 import { may, session } from "../../api/session.ts";
 import type { Lease, Link, Transfer } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
-import { BusyButton, Skeleton, Trouble, When } from "../../parts/basics.tsx";
+import { Skeleton, SubmitActions, Trouble, When } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { FormErrors } from "../../parts/field.tsx";
 import { Rows } from "../../parts/list.tsx";
@@ -242,14 +242,9 @@ function DeclineDialog({ of, onClose, onDone }: { of: Transfer; onClose: () => v
       onClose={onClose}
       onSubmit={() => void submit()}
       actions={
-        <>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <BusyButton type="submit" class="primary" busy={busy} doing="Declining…">
-            Decline
-          </BusyButton>
-        </>
+        <SubmitActions onClose={onClose} busy={busy} doing="Declining…">
+          Decline
+        </SubmitActions>
       }
     >
       <Facts of={of} />

@@ -25,7 +25,7 @@ const WIDEST = 90;
 const LABEL: Readonly<Record<Step, number>> = { day: 26, week: 52, month: 34 };
 
 interface Layer {
-  name: Exclude<keyof Sums, "leases">;
+  name: Exclude<keyof Sums, "leases" | "energy" | "carbon">;
   text: string;
 }
 

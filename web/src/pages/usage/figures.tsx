@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The figures of a report in rows, with their sum: hours of each measure, those of which there is nothing left out. */
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { Bar } from "../../parts/bar.tsx";
-import { type Sums, hoursOf, isLookedAt, percentOf } from "../../words/usage.ts";
+import { carbonOf } from "../../words/energy.ts";
+import { type Sums, hoursOf, isLookedAt, thousandsOf, percentOf } from "../../words/usage.ts";
 
 interface Column {
-  name: Exclude<keyof Sums, "leases">;
+  name: Exclude<keyof Sums, "leases" | "energy" | "carbon">;
   head: string;
 }
 
@@ -19,6 +21,10 @@ const BESIDE: readonly Column[] = [
   { name: "overrun", head: "Beyond the end" },
   { name: "lost", head: "Lost to failures" },
 ];
+
+/** On a phone each row is a card: of more than so many some are shown. */
+const FOLDED_FROM = 10;
+const SHOWN_FOLDED = 7;
 
 export interface Figure {
   key: string;
@@ -41,6 +47,10 @@ interface FiguresProps {
 
 /** The table; where it is wider than its room, each row is a card. */
 export function Figures({ head, title, figures, sum, overlapping = false, shares = false }: FiguresProps) {
+  const [open, setOpen] = useState(false);
+  const folded = figures.length > FOLDED_FROM && !open;
+  // Days are in their order, and the last ones matter; shares begin with the largest.
+  const isFurther = (index: number) => (shares ? index >= SHOWN_FOLDED : index < figures.length - SHOWN_FOLDED);
   const columns = [...(isLookedAt(sum) ? USE : []), ...BESIDE.filter(({ name }) => sum[name] > 0)];
   const cells = (sums: Sums, isSum = false) => (
     <>
@@ -52,6 +62,11 @@ export function Figures({ head, title, figures, sum, overlapping = false, shares
           {hoursOf(sums[name])}
         </td>
       ))}
+      {sum.energy !== null && (
+        <td class="number" data-head="kWh" title={sums.carbon === null ? "" : carbonOf(sums.carbon)}>
+          {sums.energy === null ? "" : thousandsOf(sums.energy)}
+        </td>
+      )}
       {sum.leases !== null && (
         <td class="number" data-head="Leases">
           {isSum && overlapping ? "" : (sums.leases ?? 0).toLocaleString("en")}
@@ -61,7 +76,12 @@ export function Figures({ head, title, figures, sum, overlapping = false, shares
   );
   return (
     <div class="table-scroll">
-      <table class="list stacked figures">
+      {folded && (
+        <button type="button" class="unfold" onClick={() => setOpen(true)}>
+          Show all {figures.length}, not only the {shares ? "first" : "last"} {SHOWN_FOLDED}
+        </button>
+      )}
+      <table class={folded ? "list stacked figures folded" : "list stacked figures"}>
         <caption class="visually-hidden">{title}, in hours</caption>
         <thead>
           <tr>
@@ -72,12 +92,20 @@ export function Figures({ head, title, figures, sum, overlapping = false, shares
                 {column.head}
               </th>
             ))}
+            {sum.energy !== null && (
+              <th
+                scope="col"
+                title="Of hosts: as recorded, else by their rated power at half of their load; and what that emitted"
+              >
+                kWh
+              </th>
+            )}
             {sum.leases !== null && <th scope="col">Leases</th>}
           </tr>
         </thead>
         <tbody>
-          {figures.map(({ key, label, sums }) => (
-            <tr key={key}>
+          {figures.map(({ key, label, sums }, index) => (
+            <tr key={key} class={isFurther(index) ? "further" : ""}>
               <th scope="row">
                 {label}
                 {shares && <Bar share={sums.reserved / Math.max(1, sum.reserved)} />}

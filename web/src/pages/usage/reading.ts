@@ -6,7 +6,7 @@ import type { UsageReport } from "../../api/reports.ts";
 import { type Period, joined, spansOf } from "../../words/usage.ts";
 
 const EVERY_S = 300;
-const USAGE = "v1/reports/usage";
+export const USAGE = "v1/reports/usage";
 
 type Query = Record<string, string>;
 

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { kindsRead } from "../../api/kinds.ts";
 import { useLive } from "../../api/live.ts";
 import type { UsageReport, UsageRow } from "../../api/reports.ts";
-import { may, session } from "../../api/session.ts";
+import { may, projectName, session } from "../../api/session.ts";
 import type { Property, ResourceType } from "../../api/types.ts";
 import { BusyButton, Empty, PageHead, Skeleton, Trouble } from "../../parts/basics.tsx";
 import { Choose } from "../../parts/filters.tsx";
@@ -15,6 +15,7 @@ import { present } from "../../time/now.ts";
 import { shortName, zone } from "../../time/zone.ts";
 import { capital } from "../../words/events.ts";
 import { typeName } from "../../words/lease.ts";
+import { energyInWords } from "../../words/energy.ts";
 import {
   GROUPS,
   MOST_MONTHS,
@@ -32,12 +33,14 @@ import {
   typesOf,
   usageInWords,
 } from "../../words/usage.ts";
+import { BudgetCard } from "../spending/budgets.tsx";
 import { UsageChart, layersOf } from "./chart.tsx";
 import { UnmetDemand } from "./demand.tsx";
 import { Figures } from "./figures.tsx";
 import { Expected } from "./forecast.tsx";
 import { PeriodChooser } from "./period.tsx";
 import { readCsv, useUsage } from "./reading.ts";
+import { Unbooked } from "./unbooked.tsx";
 
 const EVERY_S = 300;
 const STEP_WORDS: Readonly<Record<Step, string>> = { day: "Day", week: "Week", month: "Month" };
@@ -69,6 +72,7 @@ export function UsagePage() {
           />
         )}
       </PeriodChooser>
+      <BudgetCard unit="hours" />
       {error !== null && <Trouble error={error} retry={() => void watch?.read()} />}
       {!watch && <Empty title="This is too long">Choose days of at most {plural(MOST_MONTHS, "month")}.</Empty>}
       {loading && <Skeleton lines={8} />}
@@ -76,6 +80,7 @@ export function UsagePage() {
         <>
           <Nothing period={period} operator={operator} />
           <UnmetDemand period={period} />
+          {operator && <Unbooked period={period} />}
         </>
       )}
       {report && type !== undefined && (
@@ -89,6 +94,7 @@ export function UsagePage() {
           />
           <Shares period={period} type={type} operator={operator} />
           <UnmetDemand period={period} type={type} />
+          {operator && <Unbooked period={period} />}
           {operator && <Expected type={type} />}
         </>
       )}
@@ -132,6 +138,7 @@ function OverTime({ report, rows, type, step, period }: OverTimeProps) {
     <section class="card usage" aria-labelledby="over-time">
       <h2 id="over-time">{periodInWords(period)}</h2>
       <p class="usage-sum">{usageInWords(sum, type)}.</p>
+      {sum.energy !== null && <p class="muted">Hosts drew {energyInWords(sum.energy, sum.carbon)}.</p>}
       <UsageChart
         bars={bars}
         layers={layersOf(sum)}
@@ -253,8 +260,7 @@ function labelOfShare(group: Group, value: string | null) {
     return <span class="muted">{group === "user" ? "others in the project" : "none"}</span>;
   }
   if (group === "project") {
-    const name = session.value?.projects.find(({ id }) => id === value)?.name ?? value;
-    return <a href={hrefOf("all-leases", { project: value })}>{name}</a>;
+    return <a href={hrefOf("all-leases", { project: value })}>{projectName(value)}</a>;
   }
   if (group === "user" && value === session.value?.user?.id) return `${session.value.user.name} (you)`;
   return group === "lease_kind" ? (LEASE_KINDS[value] ?? value) : value;

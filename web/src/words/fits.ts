@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What would be granted instead of what is too dear or beyond a limit, as alternatives of a question. Pure. */
+import type { Alternative, Json } from "../api/types.ts";
+
+/** Something that would be granted. */
+export type Fit = Alternative;
+
+type Data = { [key: string]: Json } | undefined;
+
+/** Returns what a refusal for the price says that costs no more than was allowed. */
+export function cheaperOf(data: Data): Fit[] {
+  const fits = data?.fits;
+  return Array.isArray(fits) ? (fits as unknown as Fit[]) : [];
+}
+
+/** Returns what a refusal for a limit says that would be granted in place of a window; `single`: of one reservation. */
+export function withinLimit(data: Data, window: { start: number; end: number }, single: boolean): Fit[] {
+  const fits = (data?.fits ?? {}) as { [key: string]: Json };
+  const { start_date: start, end_date: end, duration_seconds: seconds, amount } = fits;
+  const wire = (at: number) => `${new Date(at).toISOString().slice(0, 19)}Z`;
+  const dates = { start_date: wire(window.start), end_date: wire(window.end) };
+  const found: Fit[] = [];
+  if (typeof seconds === "number" && seconds >= 60) {
+    found.push({ ...dates, change: "duration", end_date: wire(window.start + seconds * 1000) });
+  } else if (typeof end === "string" && start === undefined) {
+    found.push({ ...dates, change: "duration", end_date: end });
+  }
+  // An amount of vCPUs or of hours is no count of what is asked for.
+  if (typeof amount === "number" && amount > 0 && single && COUNTED.test(String(data?.measure))) {
+    found.push({ ...dates, change: "count", reservations: [{ min: amount, max: amount }] });
+  }
+  if (typeof start === "string") {
+    const moved = Date.parse(start) + window.end - window.start;
+    found.push({ change: "time", start_date: start, end_date: typeof end === "string" ? end : wire(moved) });
+  }
+  return found;
+}
+
+/** Returns a shorter time by a minute: what begins now ends at a whole minute, up to one later than asked for. */
+export function shortened(fit: Fit): Fit {
+  if (fit.change !== "duration") return fit;
+  return { ...fit, end_date: `${new Date(Date.parse(fit.end_date) - 60_000).toISOString().slice(0, 19)}Z` };
+}
+
+/** Measures of which a reservation has as many as it asks for; a currency, too, as its amount is that of the only one. */
+const COUNTED = /^(host|floatingip|network|device|instance|[A-Z][A-Z0-9]{1,7})$/;
