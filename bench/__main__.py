@@ -11,7 +11,7 @@ import sys
 from dataclasses import asdict
 from functools import partial
 
-from bench import bus, journal, maintenance, pages, requests, starts
+from bench import bus, journal, maintenance, pages, prices, requests, starts
 from bench.kinds import KINDS
 from bench.requests import Figure
 from blazar.cmd import process
@@ -25,7 +25,9 @@ def main() -> int:
     parser.add_argument("--leases", default="0,1000,10000,100000")
     parser.add_argument("--databases", default="sqlite,postgresql")
     parser.add_argument("--kinds", default=",".join(KINDS), help="resource types, with commas")
-    parser.add_argument("--only", choices=["grid", "bus", "throughput", "starts", "maintenance", "pages", "journal"])
+    parser.add_argument(
+        "--only", choices=["grid", "bus", "throughput", "starts", "maintenance", "pages", "journal", "prices"]
+    )
     parser.add_argument("--json", action="store_true", help="figures for machines, on standard output")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
@@ -68,6 +70,11 @@ def main() -> int:
             for read in journal.measure(base):
                 report.setdefault("journal", []).append(read)
                 say("journal: " + ", ".join(f"{key} {value}" for key, value in read.items()))
+    if options.only == "prices":
+        for base in options.databases.split(","):
+            for priced in prices.measure(base):
+                report.setdefault("prices", []).append(priced)
+                say("prices: " + ", ".join(f"{key} {value}" for key, value in priced.items()))
     if options.only == "pages":
         # Only if it is asked for: it needs a browser.
         for shown in pages.measure():

@@ -16,6 +16,7 @@ HOST_RESERVATION = {
     "resource_properties": "",
 }
 LEASE = {"name": "own plan", "start_date": "2031-05-01 10:00", "end_date": "2031-05-01 12:00", "events": []}
+PRICES = {"currency": "EUR", "decimals": 2, "valid_from": "2030-04-01", "time_zone": "UTC", "prices": []}
 NEW = {**LEASE, "reservations": [HOST_RESERVATION]}
 
 ON_A_LEASE = [
@@ -169,6 +170,7 @@ ON_MORE = [
     ("POST", "/leases/{lease}/merge", {"with": "x"}, (400, 400, 403, 404, 404, 404, 401)),
     ("POST", "/leases/{lease}/merge", {"colour": "x"}, (400, 400, 403, 404, 404, 404, 401)),
     ("GET", "/leases/{lease}/history", None, (200, 200, 200, 404, 404, 404, 401)),
+    ("GET", "/leases/{lease}/energy", None, (200, 200, 200, 404, 404, 404, 401)),
     ("DELETE", "/leases/{lease}/transfer", None, (404, 404, 403, 404, 404, 404, 401)),
     ("POST", "/leases/{lease}/transfer?dry_run=true", {"project_id": "x"}, (200, 200, 403, 404, 404, 404, 401)),
     ("POST", "/leases/{lease}/transfer", {"colour": "x"}, (400, 400, 403, 404, 404, 404, 401)),
@@ -187,6 +189,7 @@ ON_MORE = [
     ("GET", "/history", None, (200, 200, 200, 200, 200, 403, 401)),
     ("GET", "/reports/usage", None, (200, 200, 200, 200, 200, 403, 401)),
     ("GET", "/reports/usage?project_id=other", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/reports/usage?unbooked=true", None, (200, 403, 403, 403, 403, 403, 401)),
     ("GET", "/reports/capacity", None, (200, 200, 200, 200, 200, 403, 401)),
     ("GET", "/reports/demand", None, (200, 200, 200, 200, 200, 403, 401)),
     ("GET", "/reports/demand?project_id=other", None, (200, 403, 403, 403, 403, 403, 401)),
@@ -194,6 +197,28 @@ ON_MORE = [
     ("GET", "/problems", None, (200, 403, 403, 403, 403, 403, 401)),
     ("GET", "/problems/event:0", None, (404, 403, 403, 403, 403, 403, 401)),
     ("POST", "/problems/event:0/retry", {"reason": "x"}, (404, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/power", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/power/hosts", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/power/hosts/0", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("PUT", "/power/hosts/0", {"colour": "red"}, (400, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/power/hosts/0/wake", None, (409, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/power/hosts/0/log", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/power/pools", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/power/pools/0", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("PUT", "/power/pools/0", {"colour": "red"}, (400, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/power/pools/0/wake", None, (409, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/power/pools/0/log", None, (404, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/price-lists", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/price-lists/1", None, (404, 404, 404, 404, 404, 403, 401)),
+    ("POST", "/price-lists", {"colour": "red"}, (400, 403, 403, 403, 403, 403, 401)),
+    ("POST", "/price-lists?dry_run=true", PRICES, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/budgets", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/budgets?project_id=another", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/budgets?all_projects=true", None, (200, 403, 403, 403, 403, 403, 401)),
+    ("GET", "/statements", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("GET", "/statements/2030-04", None, (404, 404, 404, 404, 404, 403, 401)),
+    ("GET", "/charges", None, (200, 200, 200, 200, 200, 403, 401)),
+    ("POST", "/charges", {"colour": "red"}, (400, 403, 403, 403, 403, 403, 401)),
     ("GET", "/managers", None, (200, 403, 403, 403, 403, 403, 401)),
     ("POST", "/maintenances", {"name": "x"}, (400, 403, 403, 403, 403, 403, 401)),
     ("GET", "/maintenances/0", None, (404, 403, 403, 403, 403, 403, 401)),

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+import os
+import random
+import signal
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -38,6 +42,25 @@ def failing(error: BaseException) -> Callable[[], None]:
         raise error
 
     return fail
+
+
+def kill_at_one_of(points: Sequence[str], counts: Sequence[int], dice: random.Random) -> Around:
+    """Return what kills its own process (kill -9) before or after a call of one of the points.
+
+    Which point, which of its calls, one of the ``counts``, and on which side of it, is drawn.
+    """
+    point, left, after = dice.choice(points), itertools.count(dice.choice(counts), -1), dice.random() < 0.5
+
+    def around(name: str, call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+        last = name == point and next(left) == 1
+        if last and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = call(*arguments, **more)
+        if last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    return around
 
 
 class ObservedStore:

@@ -330,6 +330,8 @@ def tidy() -> None:
     compute = admin_compute()
     for hypervisor in compute.hypervisors():
         host = hypervisor.service_name
+        if not hypervisor.enabled:
+            compute.enable_service(host)
         for server in compute.servers_on(host):
             compute.begin_server_deletion(server.id)
         eventually(lambda host=host: compute.servers_on(host), lambda left: not left)

@@ -17,6 +17,8 @@ class Proxy:
         self._open: set[socket.socket] = set()
         self._latest: list[socket.socket] = []
         self._lock = threading.Lock()
+        self._flows = threading.Event()
+        self._flows.set()
         self.port = 0
         self.mend()
 
@@ -43,12 +45,21 @@ class Proxy:
             self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
             self._listener = None
+        self._flows.set()
         with self._lock:
             ends, self._open = self._open, set()
         for end in ends:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
+
+    def freeze(self) -> None:
+        """Take what is sent, and pass nothing on: as before a server that stands still."""
+        self._flows.clear()
+
+    def thaw(self) -> None:
+        """Pass all of it on."""
+        self._flows.set()
 
     def break_latest(self) -> None:
         """Break the connection that was opened last, as a firewall does or a server that ends one session."""
@@ -81,6 +92,7 @@ class Proxy:
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
+                self._flows.wait()
                 sink.sendall(data)
         for end in (source, sink):
             with contextlib.suppress(OSError):

@@ -18,6 +18,8 @@ REQUIREMENTS = Path(__file__).with_name("upstream.txt")
 CLIENT = ROOT / ".venv-client"
 DASHBOARD_REQUIREMENTS = REQUIREMENTS.with_name("dashboard.txt")
 DASHBOARD = ROOT / ".venv-dashboard"
+FOCUS_REQUIREMENTS = REQUIREMENTS.with_name("focus.txt")
+FOCUS = ROOT / ".venv-focus"
 PACKAGE = "python-blazarclient"
 
 
@@ -47,13 +49,13 @@ def _pip(*arguments: str) -> None:
     subprocess.run([*pip, *arguments], check=True, timeout=900)
 
 
-def programs(requirements: Path = REQUIREMENTS, folder: Path = CLIENT) -> Path:
-    """Return the folder of the installed programs; they are installed at the first call."""
+def programs(requirements: Path = REQUIREMENTS, folder: Path = CLIENT, *, python: str = sys.executable) -> Path:
+    """Return the folder of the installed programs; they are installed at the first call, for this Python."""
     stamp = folder / f"installed-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]}"
     with _alone(folder):
         if not stamp.exists():
             # The pip that runs here serves: to make one in the new environment would take longer than all the rest.
-            subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+            subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
             _pip("--python", str(folder), "install", "-r", str(requirements))
             stamp.touch()
     return folder / "bin"

@@ -27,6 +27,7 @@ from blazar.manager.common.notifications import Parties
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.base.moments import NOW, Duration, Moment
+from blazar.model.energy.book import NO_ENERGY, EnergyTerms
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reminders import Reminder
 from blazar.model.leases.requests import LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
@@ -169,24 +170,27 @@ class World:
         filters: Sequence[Filter] = (),
         exempt: Collection[str] = (),
         identity: CloudIdentity | None = None,
+        shares: Collection[int] = (),
         patience: timedelta = timedelta(0),
         cleaning_time: timedelta = timedelta(0),
         types: Sequence[Callable[[Cloud, HostSettings], ResourceType]] = TYPES,
         kinds: Callable[[Cloud, HostSettings], Mapping[ResourceKind, Any]] = kinds_of,
+        energy: EnergyTerms = NO_ENERGY,
     ) -> None:
         usual = state is clock is cloud is host_settings is None and kinds is kinds_of
         if register and usual and fill(engine, _registered(hosts)[0]):
             register, state = False, _registered(hosts)[1].copy()
         self._kinds = kinds
         self._types = types
-        self.enforcement = Enforcement(filters, exempt=exempt, identity=identity)
+        self.enforcement = Enforcement(filters, exempt=exempt, identity=identity, shares=shares)
         self.clock = clock or ManualClock()
         self.faults = Faults(sleep=lambda _: None)
         self.simulated = cloud or PeopledCloud(
             MemoryStorage(state or of_size(max(hosts, 1))), clock=self.clock, faults=self.faults
         )
         self.faults = self.simulated.faults
-        self.store = Store(engine, cleaning_time=cleaning_time)
+        self.power = self.simulated.cloud.power
+        self.store = Store(engine, cleaning_time=cleaning_time, energy=energy)
         self.engine = engine
         self.notifier = RecordingNotifier()
         self.metrics = SimulatedMetrics()
@@ -228,6 +232,7 @@ class World:
                 webhooks=self.webhooks,
                 mail=self.mail,
                 people=self.people,
+                powers={"": self.power},
             ),
         )
 
@@ -268,15 +273,17 @@ class World:
         """Register a device with a hook."""
         return self.manager.resources.register(DEVICE, device_request(name, **more))
 
-    def register_pools(self, *numbers: int, gigabytes: int = 30) -> None:
+    def register_pools(self, *numbers: int, gigabytes: int = 30) -> list[Resource]:
         """Add pools of volumes to the cloud, each with a type that leads to it alone, and register them."""
+        made = []
         for number in numbers:
             name = f"node@disks#{number}"
             self.simulated.volume_users.add_pool(
                 PoolState(name, "disks", str(number), gigabytes), type_name=f"disks-{number}"
             )
             given = {"pool": name, "volume_type": f"disks-{number}", "gigabytes": gigabytes}
-            self.manager.resources.register(VOLUME, Registration(given))
+            made.append(self.manager.resources.register(VOLUME, Registration(given)))
+        return made
 
     def lease(
         self,
@@ -337,10 +344,13 @@ class World:
             self.manager.engine.run_due()
         self.manager.outbox.run_due()
 
-    def run_to(self, instant: datetime) -> None:
-        """Let time pass until then, working on events as they fall due."""
+    def run_to(self, instant: datetime, *, pause: timedelta = timedelta(0)) -> None:
+        """Let time pass until then, working on events as they fall due, with a pause of the manager after each work.
+
+        What a manager looks at each second for hours takes long without one.
+        """
         while (due := self.store.events.next_due()) is not None and due <= instant:
-            self.clock.to(due)
+            self.clock.to(max(due, min(self.clock.now() + pause, instant)))
             self.run()
         self.clock.to(instant)
         self.run()

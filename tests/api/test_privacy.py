@@ -59,6 +59,7 @@ def test_there_is_a_question_for_every_route_in_every_version():
     assert [f"{row.name} {version}" for row, version in ROUTES if not asks_of(row, version)] == []
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(11)
 @every_route
 def test_no_answer_names_what_is_foreign(cloud, row, version):
@@ -71,8 +72,8 @@ def test_no_answer_names_what_is_foreign(cloud, row, version):
                 if names is cloud.own and who == "member":
                     assert answer.status_code == ask.status, (ask, answer.text)
                 told = f"{answer.headers}{answer.text}"
-                for value in set(names.values()):
-                    # What the caller has sent may come back.
+                for value in sorted(set(names.values()), key=len, reverse=True):
+                    # What the caller has sent may come back; "1" is a part of "vega1", and is taken out after it.
                     told = told.replace(value, "")
                 assert [secret for secret in secrets if secret in told] == [], (ask, answer.text)
 
@@ -85,6 +86,7 @@ NAMING = [
 ]
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(14)
 @pytest.mark.parametrize(
     ("row", "version"), NAMING, ids=[f"{row.method} {row.url} {version}" for row, version in NAMING]

@@ -352,16 +352,3 @@ def test_a_whole_month_of_a_thousand_hosts_needs_one_placement_for_each_opening(
     found = search_openings([kind], budget, length=day, earliest=ZERO, latest=ZERO + 40 * day, limit=5)
     assert [o.start - ZERO for o in found.openings] == [30 * day]
     assert budget.used == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "comparison",
-    [
-        test_openings_are_those_of_trying_every_start_and_every_end,
-        test_openings_for_a_lease_in_use_are_those_of_trying_every_start_and_every_end,
-    ],
-)
-def test_ten_thousand_cases(comparison):
-    """With BLAZAR_CASES=10000, as .ci/nightly runs it, each comparison above tries that many."""
-    comparison()

@@ -299,9 +299,3 @@ def test_no_sequence_of_bookings_promises_more_than_there_is_at_any_moment(raw, 
             assert len(here) == 1 or all(a.per_instance is not None for a in here)
             total, _ = taken(host, booked, hour)
             assert all(amount <= host.capacity.get(name) for name, amount in total.items())
-
-
-@pytest.mark.slow
-def test_ten_thousand_cases():
-    """With BLAZAR_CASES=10000, as .ci/nightly runs it, the comparison above tries that many."""
-    test_hosts_and_units_are_placed_wherever_there_is_a_way()

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.forked import Standalone
 
 STARTED_WITHIN = 90
 """Seconds that a service has for its start: machines that run the tests may be busy with something else."""
@@ -40,20 +39,12 @@ class Service:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Standalone | None = None
 
     def start(self) -> None:
         environment = {**os.environ, "BLAZAR_PORT": str(self.port), "BLAZAR_DATA": str(self.data)}
         log = self.data.with_name(f"{self.data.name}.log")
-        with log.open("a", encoding="utf-8") as words:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "blazar.cmd.standalone", "--no-hosts"],
-                env=environment,
-                stderr=words,
-                cwd=ROOT,
-                # Who runs the tests in the background has Ctrl-C ignored, and hands that down.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            )
+        self.process = Standalone(["--no-hosts"], log, environment)
         limit = time.monotonic() + STARTED_WITHIN
         while time.monotonic() < limit:
             try:
@@ -109,6 +100,4 @@ def serving(command: Command, data: Path) -> Iterator[Service]:
     service = Service(command, data)
     service.start()
     yield service
-    if service.process.poll() is None:
-        service.process.kill()
-        service.process.wait()
+    service.process.kill()

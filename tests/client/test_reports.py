@@ -46,6 +46,23 @@ def test_the_library_returns_what_the_service_tells(way):
     assert [row["reserved"] for row in by_day.rows] == [2 * 3600]
 
 
+def test_what_belongs_to_nobody_is_told_to_operators(way, capsys):
+    report = library(way.url, OPERATOR).reports.usage(date(2030, 4, 1), date(2030, 4, 2), unbooked=True)
+    found = report.unbooked
+    assert found.idle.resource_seconds == found.idle.unknown_seconds > 0
+    assert (found.asleep.resource_seconds, found.idle.energy_wh, found.idle.source) == (0, None, None)
+    assert library(way.url, OPERATOR).reports.usage().unbooked is None
+    assert run(way, "report", "unbooked", *PERIOD) == 0
+    told = capsys.readouterr()
+    cells = [line.split("|")[1:3] for line in told.out.splitlines() if "idle" in line]
+    assert [(state.strip(), float(hours)) for state, hours in cells] == [("idle", found.idle.resource_seconds / 3600)]
+    assert "Hours from 2030-04-01 to 2030-04-02" in told.err
+    assert run(way, "report", "unbooked", *PERIOD, "-f", "json") == 0
+    assert [row["state"] for row in json.loads(capsys.readouterr().out)] == ["idle", "asleep"]
+    assert run(way, "report", "unbooked", "--month", "2031-01") == 0
+    assert "all of it still to come" in capsys.readouterr().err
+
+
 def test_each_other_report_is_read_the_same_way(way):
     reports = library(way.url, OPERATOR).reports
     (capacity,) = reports.capacity(date(2030, 4, 1), date(2030, 4, 2)).rows

@@ -10,18 +10,24 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from tests import upstream
 from tests.client.service import Command, Service, serving
 
 pytestmark = pytest.mark.slow
 
-START_IN = 15
+START_IN = 25
 """Seconds in which a lease of these tests starts for certain, commands included."""
+LATE = 10
+"""Seconds that a lease may be late on a machine that does much else; ``tests/cloud/test_lateness.py`` measures it."""
+PATIENCE = 30
+"""Seconds within which what was asked for is done there."""
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +116,7 @@ def test_a_lease_in_the_future_is_moved_renamed_and_resized(client):
     assert client.lease("much-later")["reservations"][0]["min"] == 2
 
 
-def test_a_lease_from_now_on_starts_and_ends_on_the_second(client):
+def test_a_lease_from_now_on_starts_at_once_and_ends_at_its_end(client):
     asked = time.time()
     # The next full minute that leaves it time to start.
     end = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
@@ -120,17 +126,17 @@ def test_a_lease_from_now_on_starts_and_ends_on_the_second(client):
     created = client.json(
         "lease-create", "now", "--physical-reservation", room, "--start-date", "now", "--end-date", minute(end)
     )
-    taken = client.wait("now", "ACTIVE", asked, 10)
+    taken = client.wait("now", "ACTIVE", asked, PATIENCE)
     sent = datetime.fromisoformat(created["created_at"]).replace(tzinfo=UTC)
     started = client.lease("now")["reservations"][0]["updated_at"]
-    assert datetime.fromisoformat(started).replace(tzinfo=UTC) - sent <= timedelta(seconds=2)
+    assert datetime.fromisoformat(started).replace(tzinfo=UTC) - sent <= timedelta(seconds=LATE)
     print(f"the command took {taken:.1f} s until its lease was ACTIVE")
     assert client.freepool() == ["node-2"]
 
-    late = client.wait("now", "TERMINATED", end.timestamp(), 2)
+    late = client.wait("now", "TERMINATED", end.timestamp(), PATIENCE)
     print(f"TERMINATED {late:.2f} s after the end")
     ended = datetime.fromisoformat(client.lease("now")["updated_at"]).replace(tzinfo=UTC)
-    assert timedelta(0) <= ended - end <= timedelta(seconds=2)
+    assert timedelta(0) <= ended - end <= timedelta(seconds=LATE)
     assert sorted(client.freepool()) == ["node-1", "node-2"]
 
 
@@ -155,7 +161,7 @@ def test_addresses_are_registered_reserved_and_deleted(client):
     assert client.json("floatingip-show", listed[0]["id"])["floating_network_id"] == network
     wanted = f'resource_type=virtual:floatingip,network_id={network},amount=1,required_floatingips=["203.0.113.11"]'
     client.run("lease-create", "web", "--reservation", wanted, "--start-date", "now", "--end-date", minute(in_days(2)))
-    client.wait("web", "ACTIVE", time.time(), 10)
+    client.wait("web", "ACTIVE", time.time(), PATIENCE)
     address = client.lease("web")["reservations"][0]
     assert (address["amount"], address["required_floatingips"]) == (1, ["203.0.113.11"])
     client.run("lease-update", "web", "--reservation", f"id={address['id']},amount=2,required_floatingips=[]")
@@ -163,7 +169,7 @@ def test_addresses_are_registered_reserved_and_deleted(client):
     assert "is allocated to lease" in client.try_("floatingip-delete", listed[0]["id"]).stderr
     client.run("lease-delete", "web")
     for address in listed:
-        limit = time.monotonic() + 10
+        limit = time.monotonic() + PATIENCE
         while client.try_("floatingip-delete", address["id"]).returncode:
             assert time.monotonic() < limit
     assert client.json("floatingip-list") == []
@@ -182,7 +188,7 @@ def test_leases_and_hosts_are_deleted_by_name_and_by_id(service):
     for name, start in (("now", "now"), ("later", minute(in_days(1)))):
         dates = ("--start-date", start, "--end-date", minute(in_days(2)))
         service.run("lease-create", name, "--physical-reservation", "min=1,max=1", *dates)
-    service.wait("now", "ACTIVE", time.time(), 10)
+    service.wait("now", "ACTIVE", time.time(), PATIENCE)
     service.run("lease-delete", "later")
     service.run("lease-delete", "now")
     assert service.json("lease-list") == []
@@ -211,7 +217,7 @@ def test_the_service_stops_on_ctrl_c_and_goes_on_where_it_was(service):
     service.run("host-create", "node-1")
     end = datetime.now(UTC) + timedelta(hours=3)
     service.run("lease-create", "kept", "--physical-reservation", "min=1,max=1", "--end-date", minute(end))
-    service.wait("kept", "ACTIVE", time.time(), 2)
+    service.wait("kept", "ACTIVE", time.time(), PATIENCE)
     assert service.stop() == 0
     service.start()
     assert service.lease("kept")["status"] == "ACTIVE"
@@ -293,8 +299,18 @@ COLUMNS = ("-c", "id", "-c", "name", "-c", "start_date", "-c", "end_date")
 """Those of PyPI's list of leases; ours shows people others in a table, and programs the same."""
 
 
-@pytest.mark.parametrize("form", ["json", "value", "yaml", "table"])
-@pytest.mark.parametrize("words", READ, ids=" ".join)
+FORMS = ("json", "value", "yaml", "table")
+
+
+def in_turn() -> Iterator[ParameterSet]:
+    """Return each command in each form; in one of them, another for the next, it is tried with each change."""
+    for number, words in enumerate(READ):
+        for place, form in enumerate(FORMS):
+            by_night = place != number % len(FORMS)
+            yield pytest.param(words, form, id=f"{' '.join(words)}-{form}", marks=[pytest.mark.nightly] * by_night)
+
+
+@pytest.mark.parametrize(("words", "form"), [*in_turn()])
 def test_what_both_clients_print_is_the_same(both, words, form):
     theirs, ours = both
     if words[0] == "lease-list" and form == "table" and "-c" not in words:

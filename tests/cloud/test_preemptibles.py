@@ -68,7 +68,7 @@ def test_a_server_that_is_not_preemptible_stops_its_host_alone_and_stays(service
     assert service.lease(made["id"])["status"] == "STARTING"
     query = f"SELECT reason FROM events WHERE lease_id = '{made['id']}' AND event_type = 'start_lease'"
     told = eventually(lambda: service.sql(query)[0]["reason"], lambda reason: bool(reason) and "compute-2" in reason)
-    assert f"host compute-2 runs 1 servers that belong to no reservation, as {stray['id']}" in told
+    assert f"host compute-2 runs 1 server that belongs to no reservation, as {stray['id']}" in told
     compute.begin_server_deletion(stray["id"])
     service.reaches(made["id"], "ACTIVE")
     assert gone(operator, beside)

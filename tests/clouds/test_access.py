@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from http.client import RemoteDisconnected
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -23,12 +23,14 @@ from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 from blazar.clouds.openstack import Access, Credentials, OpenStackCompute
 from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.openstack.service import ENDPOINT_SECONDS, CloudService, VersionMissing
+from blazar.clouds.openstack.volumes import OpenStackVolumes
 from blazar.context import scope
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import ClaimLost, CloudRefused, CloudUnavailable, Conflict, NotFound
 
 KEYSTONE = "http://keystone.test:5000/v3"
 NOVA = "http://nova.test:8774/v2.1"
+CINDER = "http://cinder.test:8776/v3"
 FAR_NOVA = "http://nova.far.test/v2.1"
 PLACEMENT = "http://placement.test"
 REFUSED = requests.ConnectionError(MaxRetryError(None, NOVA, NewConnectionError(None, "Connection refused")))
@@ -258,6 +260,18 @@ def test_a_provider_that_goes_while_it_is_read_leaves_its_host_out(web):
     assert OpenStackPlacement(an_access()).inventories(["a", "b"]) == {}
 
 
+def test_a_host_that_is_closed_has_the_same_traits_as_before(web):
+    """Each host that sleeps would be another one to all requests, and all processes would read all hosts again."""
+    web.get(f"{PLACEMENT}/", json=V1)
+    provider = {"name": "a", "uuid": "a", "root_provider_uuid": "a", "generation": 1}
+    web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": [provider]})
+    path = f"{PLACEMENT}/resource_providers/a"
+    web.get(f"{path}/inventories", json={"inventories": {}, "resource_provider_generation": 1})
+    traits = ["COMPUTE_STATUS_DISABLED", "HW_CPU_X86_AVX2"]
+    web.get(f"{path}/traits", json={"traits": traits, "resource_provider_generation": 1})
+    assert OpenStackPlacement(an_access()).inventories(["a"])["a"].traits == {"HW_CPU_X86_AVX2"}
+
+
 def test_one_login_serves_many_calls(web):
     web.get(f"{NOVA}/servers/1", json={})
     web.get(f"{PLACEMENT}/", json=V1)
@@ -285,7 +299,7 @@ def test_every_service_is_called_in_the_region_of_the_configuration(web, service
             offered.add_standard_endpoints(public=here, internal=here, admin=here, region=name)
     web.post(f"{KEYSTONE}/auth/tokens", json=token, headers={"X-Subject-Token": "t"})
     v2 = {"versions": [{"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": ""}]}]}
-    web.get(requests_mock.ANY, json=V1 if service in ("orchestration", "placement") else v2)
+    web.get(requests_mock.ANY, json=V1 if service in ("baremetal", "orchestration", "placement") else v2)
     web.get(KEYSTONE, json=fixture.V3Discovery(KEYSTONE))
     called = []
     access = an_access(region=region, interfaces={})
@@ -552,6 +566,19 @@ def test_a_resource_provider_is_found_by_its_exact_name(web):
     web.get(f"{PLACEMENT}/", json=V1)
     web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": [{"name": "blazar_node-10", "uuid": "x"}]})
     assert OpenStackPlacement(an_access()).reservation_provider("node-1") is None
+
+
+@pytest.mark.parametrize("status", ["enabled", "disabled"])
+def test_a_cinder_that_only_says_that_it_enables_a_service_is_not_believed(web, monkeypatch, status):
+    told = catalog()
+    told.add_service("block-storage").add_standard_endpoints(internal=CINDER, public=CINDER, region="RegionOne")
+    web.post(f"{KEYSTONE}/auth/tokens", json=told, headers={"X-Subject-Token": "very-secret-token"})
+    web.get(CINDER, json={"versions": [{"id": "v3.0", "status": "CURRENT", "version": "3.71", "min_version": "3.0"}]})
+    web.put(f"{CINDER}/os-services/enable", json={"status": "enabled", "disabled": False})
+    service = {"host": "node@disks", "status": status, "state": "up", "disabled_reason": "blazar power"}
+    web.get(f"{CINDER}/os-services", json={"services": [service]})
+    with nullcontext() if status == "enabled" else pytest.raises(CloudRefused, match="and it is still disabled"):
+        OpenStackVolumes(an_access()).enable_volume_service("node@disks")
 
 
 def test_an_old_nova_tells_no_hints_and_that_is_no_failure(web):

@@ -28,8 +28,12 @@ from tests.clouds.test_breaker import KEYSTONE, Clock, silent
 
 THREADS = 16
 REQUESTS = Pool("requests", THREADS, regions=2, patience=0.5)
-SLACK = 2.0
+SLACK = 60.0
 """Seconds that a busy machine may take for what takes none."""
+BUSY = 1.5
+"""Seconds of patience of a pool whose calls are real: those of a service that answers take less, on a busy machine."""
+HANGS = 2 * SLACK
+"""Seconds for which a call waits for a service that is silent: who would wait for its end is late."""
 
 
 @pytest.fixture
@@ -61,7 +65,7 @@ class Others:
         with scope(pool=self.pool):
             try:
                 with bulkhead.admit_call():
-                    self._let_go.wait(10 * SLACK)
+                    self._let_go.wait(HANGS)
             except CloudUnavailable as error:
                 self.errors.append(error.message)
 
@@ -196,7 +200,7 @@ def regions(count: int, url_of_others: str) -> Iterator[dict[str, Access]]:
         web.get(re.compile(r"http://(compute|network)\.r[0-9]\.test"), json={})
         web.get(re.compile(url_of_others), real_http=True)
         auth = v3.Password(auth_url=KEYSTONE, username="blazar", password="p", project_name="service")
-        yield {region: Access(Credentials(auth=auth, region=region, timeout=6.0, attempts=1)) for region in names}
+        yield {region: Access(Credentials(auth=auth, region=region, timeout=HANGS, attempts=1)) for region in names}
 
 
 class Manager:
@@ -220,15 +224,13 @@ class Manager:
 def test_a_burst_of_requests_on_a_service_that_hangs_leaves_threads_for_others():
     # The threads are last: calls that hang end when the server that is silent is gone.
     with ThreadPoolExecutor(THREADS) as threads, silent() as nowhere, regions(2, nowhere) as clouds:
-        ask = Manager(clouds, threads, replace(REQUESTS, crowd=Crowd())).ask
+        ask = Manager(clouds, threads, replace(REQUESTS, patience=BUSY, crowd=Crowd())).ask
         for warm in ("R1 compute", "R2 network"):
             assert "error" not in ask(warm).result(SLACK)
-        began = time.monotonic()
         burst = [ask("R2 compute") for _ in range(8 * THREADS)]
         others = [ask(what) for _ in range(THREADS) for what in ("R1 compute", "R2 network")]
-        done, late = wait(others, timeout=REQUESTS.patience + SLACK)
-        took = time.monotonic() - began
-        assert not late, f"{len(late)} of {len(others)} were not answered after {took:.1f} s"
+        done, late = wait(others, timeout=SLACK)
+        assert not late, f"{len(late)} of {len(others)} were not answered after {SLACK} s"
         assert all("error" not in each.result() for each in done)
         ended = ended_of(burst, len(burst) - THREADS + ThreadLimits.of(REQUESTS).kept)
         assert {"Nova of R2 answers too slowly" in str(each.result()) for each in ended} == {True}
@@ -236,7 +238,7 @@ def test_a_burst_of_requests_on_a_service_that_hangs_leaves_threads_for_others()
 
 def ended_of(burst: list[Future[dict[str, str]]], least: int) -> list[Future[dict[str, str]]]:
     """Return the requests that have an answer, as soon as so many have one."""
-    last = time.monotonic() + REQUESTS.patience + SLACK
+    last = time.monotonic() + SLACK
     while len(ended := [each for each in burst if each.done()]) < least:
         assert time.monotonic() < last, f"only {len(ended)} of {least} have an answer"
         time.sleep(0.01)
@@ -246,18 +248,16 @@ def ended_of(burst: list[Future[dict[str, str]]], least: int) -> list[Future[dic
 @pytest.mark.slow
 @pytest.mark.parametrize("hanging", [2, 3, 5])
 def test_however_many_regions_hang_at_once_there_are_threads_for_the_others(hanging):
-    pool = Pool("requests", THREADS, regions=hanging + 1, patience=0.5)
+    pool = Pool("requests", THREADS, regions=hanging + 1, patience=BUSY)
     with ThreadPoolExecutor(THREADS) as threads, silent() as nowhere, regions(hanging + 1, nowhere) as clouds:
         ask = Manager(clouds, threads, pool).ask
         assert "error" not in ask("R1 compute").result(SLACK)
-        began = time.monotonic()
         burst = [ask(f"R{number + 2} compute") for _ in range(2 * THREADS) for number in range(hanging)]
         others = [ask(what) for _ in range(THREADS) for what in ("R1 compute", "R1 network", "none")]
-        done, late = wait(others, timeout=pool.patience + SLACK)
-        took = time.monotonic() - began
-        assert not late, f"{len(late)} of {len(others)} were not answered after {took:.1f} s"
+        done, late = wait(others, timeout=SLACK)
+        assert not late, f"{len(late)} of {len(others)} were not answered after {SLACK} s"
         assert all("error" not in each.result() for each in done)
-        assert sum(each.done() for each in burst) >= len(burst) - THREADS + ThreadLimits.of(pool).kept
+        ended_of(burst, len(burst) - THREADS + ThreadLimits.of(pool).kept)
 
 
 @pytest.mark.slow

@@ -17,7 +17,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from blazar.clouds.prometheus import AT_ONCE, MOST, MOST_BYTES, NOBODY, Login, Prometheus, QueryTemplate
+from blazar.clouds.prometheus import AT_ONCE, MOST, NOBODY, Prometheus, QueryTemplate
+from blazar.clouds.prometheus_server import MOST_BYTES, Login, PrometheusServer
 from blazar.model.base.errors import CloudUnavailable, InvalidInput
 
 A, B = "0f9c2d1e-0000-4000-8000-00000000000a", "0f9c2d1e-0000-4000-8000-00000000000b"
@@ -75,7 +76,7 @@ def series(id_: str, value: Any, *, label: str = "uuid", age: float = 0) -> dict
 
 
 def ask(service: Service, *ids: str, **more: Any) -> dict[str, float]:
-    return dict(Prometheus(service.url, TEMPLATE, **more).measure_servers(ids or (A, B)))
+    return dict(Prometheus(PrometheusServer(service.url, **more), TEMPLATE).measure_servers(ids or (A, B)))
 
 
 def test_one_query_asks_for_all_servers_and_each_has_its_value(service):
@@ -179,7 +180,7 @@ def test_however_slowly_an_answer_drips_there_is_one_time_limit(head):
     with speaking(drip) as url:
         begun = time.monotonic()
         with pytest.raises(CloudUnavailable, match="did not answer in time"):
-            Prometheus(url, TEMPLATE, timeout=0.3).measure_servers([A])
+            Prometheus(PrometheusServer(url, timeout=0.3), TEMPLATE).measure_servers([A])
         assert time.monotonic() - begun < 2
         over.set()
 
@@ -187,9 +188,9 @@ def test_however_slowly_an_answer_drips_there_is_one_time_limit(head):
 def test_a_connection_that_breaks_is_no_answer():
     half = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}"
     with speaking(lambda wire: wire.sendall(half)) as url, pytest.raises(CloudUnavailable):
-        Prometheus(url, TEMPLATE).measure_servers([A])
+        Prometheus(PrometheusServer(url), TEMPLATE).measure_servers([A])
     with pytest.raises(CloudUnavailable, match="cannot be reached"):
-        Prometheus(url, TEMPLATE).measure_servers([A])
+        Prometheus(PrometheusServer(url), TEMPLATE).measure_servers([A])
 
 
 def test_many_servers_cost_a_bounded_number_of_queries(service):
@@ -225,11 +226,11 @@ def test_credentials_are_sent_and_never_told(service, login, sent, caplog):
 
 
 def test_the_check_asks_for_nobody(service):
-    Prometheus(service.url, TEMPLATE).check()
+    Prometheus(PrometheusServer(service.url), TEMPLATE).check()
     assert NOBODY in service.asked[0]
     service.status = 400
     with pytest.raises(CloudUnavailable, match="probably not correct PromQL"):
-        Prometheus(service.url, TEMPLATE).check()
+        Prometheus(PrometheusServer(service.url), TEMPLATE).check()
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,7 @@ def test_a_message_bus_that_does_not_let_us_in_is_said_at_the_start_and_no_reaso
     assert program.said.count("Message bus cannot be used") == 1
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_told_in_one_sentence(start, taken):
     program = start("api", *BUS, "host = 127.0.0.1", f"port = {taken}", "unread = 1", *LOGIN)
     assert program.ended() == 1
@@ -200,6 +201,7 @@ print(answer.status, file=__import__("sys").stderr)
 """
 
 
+@pytest.mark.slow
 def test_the_wsgi_module_reads_the_folder_that_is_named_and_no_arguments_of_its_host(tmp_path):
     (tmp_path / "blazar.conf").write_text("\n".join([*BUS, *LOGIN]), encoding="utf-8")
     program = Program("-c", ASK, "--workers", "4", OS_BLAZAR_CONFIG_DIR=str(tmp_path))

@@ -117,10 +117,10 @@ def test_operators_have_problems_of_several_kinds_with_their_reasons_and_what_to
     assert {problem["kind"] for problem in found} == {"event", "lease", "resource", "drift"}
     (start,) = [problem for problem in found if problem["kind"] == "event"]
     assert start["summary"].startswith("start_lease of lease beamline-replay has failed ")
-    assert "servers that belong to no reservation" in start["explanation"][0]
+    assert "server that belongs to no reservation" in start["explanation"][0]
     (drift,) = [problem for problem in found if problem["kind"] == "drift"]
     assert drift["actions"] == ["mend"]
-    assert "it would call grant_flavor" in drift["explanation"][0]
+    assert "It would call grant_flavor" in drift["explanation"][0]
 
 
 @pytest.mark.parametrize("kind", ["host", "floatingip", "volume", "network", "generic", "device"])
@@ -135,6 +135,17 @@ def test_something_of_each_kind_is_in_use_now_and_by_the_member_who_looks(demo, 
         read = demo.read(query, who)["calendar"]
         now = {block["kind"] for row in read["resources"] for block in row["blocks"] if block["start"] <= read["as_of"]}
         assert blocks & now
+
+
+def test_of_what_was_reserved_most_was_used_some_was_idle_and_nothing_was_released_for_that(demo):
+    span = "from=2030-05-20T00:00:00Z&to=2030-06-12T00:00:00Z"
+    rows = demo.read(f"/v1/reports/usage?{span}&step=all&group_by=resource_type")["report"]["rows"]
+    (hosts,) = (row for row in rows if row["resource_type"] == "physical:host")
+    assert hosts["used"] > hosts["idle"] > hosts["reserved"] * 0.05
+    assert hosts["used"] > hosts["reserved"] * 0.4
+    assert all(row["idle"] == 0 for row in rows if row["resource_type"] == "device")
+    ended = demo.read("/v1/leases?state=past&limit=1000")["leases"]
+    assert "unused" not in {lease["end_reason"] for lease in ended}
 
 
 def test_no_lease_is_some_seconds_shorter_than_whole_hours(store):
@@ -257,6 +268,22 @@ def test_it_starts_within_seconds_and_goes_on_where_it_was(tmp_path):
     engine = sa.create_engine(f"sqlite:///{tmp_path / 'data' / 'blazar.sqlite'}")
     with engine.connect() as connection:
         assert connection.execute(sa.text("SELECT count(*) FROM resources WHERE kind = 'host'")).scalar() == 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "now",
+    [
+        pytest.param(datetime(2026, 11, 30, 0, 7, 9, tzinfo=UTC), id="Monday after midnight"),
+        pytest.param(datetime(2026, 11, 29, 23, 13, 9, tzinfo=UTC), id="Sunday before midnight"),
+        pytest.param(datetime(2026, 12, 2, 14, 13, 9, tzinfo=UTC), id="Wednesday afternoon"),
+    ],
+)
+def test_whenever_it_is_made_there_is_a_lease_in_each_state_that_pages_tell_of(tmp_path, now):
+    leases = made(tmp_path, days=30, now=now).leases.of_project(None)
+    assert any(lease.degraded and lease.status is LeaseStatus.ACTIVE for lease in leases)
+    told = {LeaseStatus.PENDING, LeaseStatus.STARTING, LeaseStatus.WAITING, LeaseStatus.TERMINATED}
+    assert told < {lease.status for lease in leases}
 
 
 def test_a_lease_whose_host_has_failed_goes_on_for_half_a_day(demo):

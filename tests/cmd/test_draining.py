@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 
 from blazar.cmd import health, manager, process
+from blazar.cmd.orders import Orders
 from blazar.manager.common.settings import Settings
 from blazar.model.base.errors import StoreUnavailable
 from blazar.model.leases.states import LeaseStatus
@@ -69,13 +72,22 @@ def test_systemd_hears_of_a_process_while_nothing_is_stuck(systemd, caplog):
 
 @pytest.mark.parametrize(
     ("microseconds", "pid"),
-    [("", ""), ("soon", ""), ("60000000", "1")],
-    ids=["none", "no number", "of another"],
+    [("", ""), ("60000000", "1")],
+    ids=["none", "of another"],
 )
-def test_who_is_not_watched_says_nothing(monkeypatch, microseconds, pid):
+def test_who_is_not_watched_says_nothing(monkeypatch, caplog, microseconds, pid):
     monkeypatch.setenv("WATCHDOG_USEC", microseconds)
     monkeypatch.setenv("WATCHDOG_PID", pid)
     assert process.feed_watchdog(lambda: (), threading.Event()) is None
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("microseconds", ["0", "soon", "-1", "1.5", "\u0663", "9" * 30])
+def test_an_interval_that_cannot_be_is_told_and_not_kept(systemd, monkeypatch, caplog, microseconds):
+    monkeypatch.setenv("WATCHDOG_USEC", microseconds)
+    assert process.feed_watchdog(lambda: (), threading.Event()) is None
+    assert "WATCHDOG_USEC" in caplog.text
+    assert heard(systemd, 0.05) == []
 
 
 def test_an_outage_of_the_database_is_no_reason_to_be_killed_and_an_engine_that_is_blocked_is_one(world):
@@ -151,31 +163,70 @@ def test_a_manager_that_drains_gives_up_after_the_seconds_of_the_file(load, work
     monkeypatch.setattr(manager.logs, "start", lambda conf: None)
     given = []
 
-    def finish(served, most_seconds):
+    def finish(served, at_once, most_seconds):
         given.append(most_seconds)
         served.stop()
 
     monkeypatch.setattr(manager, "_finish", finish)
-    for lines, ends in (([], "drain"), (["drain_timeout = 7"], "drain"), (["drain_timeout = 7"], "set")):
+    for lines, ends in (([], "drain"), (["drain_timeout = 7"], "drain"), (["drain_timeout = 7"], "stop")):
         caplog.clear()
-        orders = manager.Orders()
+        orders = Orders()
         thread = served_by(load, [*working(database=own_tables, wait=30), *lines], orders)
         eventually(lambda: "has started" in caplog.text, patience=20)
         getattr(orders, ends)()
         thread.join(20)
         assert ("is draining: it takes no request" in caplog.text) is (ends == "drain")
-    assert given == [600, 7, None]
+    # What the requests in progress have taken is a part of it.
+    assert [590 < given[0] <= 600, 0 < given[1] <= 7, given[2]] == [True, True, math.inf]
 
 
-def test_work_that_does_not_end_is_left_to_others_and_the_process_ends(monkeypatch, caplog):
-    gate, codes = threading.Event(), []
-    monkeypatch.setattr(manager.os, "_exit", codes.append)
-    manager._finish(SimpleNamespace(stop=lambda: gate.wait(30)), 0.05)
+class Ended(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture
+def hung(monkeypatch) -> Iterator[SimpleNamespace]:
+    """A manager whose work does not end; the process may."""
+
+    def end(code: int) -> None:
+        assert code == 0
+        raise Ended
+
+    gate = threading.Event()
+    monkeypatch.setattr(manager.os, "_exit", end)
+    yield SimpleNamespace(stop=lambda: gate.wait(30))
     gate.set()
-    assert codes == [0]
-    assert "Work is left after 0.05 s of draining; another manager takes it over" in caplog.text
-    manager._finish(SimpleNamespace(stop=lambda: None), 20)
-    assert codes == [0]
+
+
+def test_work_that_does_not_end_in_time_is_left_to_others_and_the_process_ends(hung, caplog):
+    with pytest.raises(Ended):
+        manager._finish(hung, threading.Event(), 0.05)
+    assert "The time to drain, [manager] drain_timeout, is over; what it has not finished another" in caplog.text
+    manager._finish(SimpleNamespace(stop=lambda: None), threading.Event(), 20)
+
+
+@pytest.mark.parametrize("drains", [True, False])
+def test_who_is_told_to_stop_again_leaves_its_work_to_others_at_once(hung, caplog, monkeypatch, drains):
+    orders = Orders()
+    if drains:
+        orders.drain()
+    orders.stop()
+    # As make does, which passes on what the shell has sent to both.
+    orders.stop()
+    assert (orders.is_set(), orders.drains, orders.at_once.is_set()) == (True, drains, False)
+    monkeypatch.setattr("blazar.cmd.orders.AGAIN_SECONDS", 0)
+    orders.stop()
+    with pytest.raises(Ended):
+        manager._finish(hung, orders.at_once, math.inf)
+    assert "ends at once, as it is told to stop again; what it has not finished another manager takes" in caplog.text
+
+
+def test_who_stops_does_not_begin_to_drain():
+    orders = Orders()
+    orders.stop()
+    orders.drain()
+    orders.drain()
+    assert (orders.drains, orders.at_once.is_set()) == (False, False)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pytest
 
 from blazar.clouds.outgoing import signing
 from blazar.cmd.db_manage import main
+from blazar.model.resources.resource import HOST
 from tests.world import World
 
 NEW, OLD = "n" * 40, "o" * 40
@@ -47,9 +48,16 @@ def test_an_id_names_one_thing_also_if_another_is_called_so(world, tmp_path, cap
     [
         ("", "[generic] master_secrets is not set"),
         ("master_secrets = short", "number 1 has 5 characters"),
-        (f"master_secrets = {NEW}", "no generic resource or device microscope-1 is registered"),
+        (f"master_secrets = {NEW}", "no generic resource, device, host or volume pool microscope-1 is registered"),
     ],
 )
 def test_it_says_what_is_missing(world, tmp_path, capsys, line, words):
     assert printed(world, tmp_path, "microscope-1", line) == 1
     assert words in capsys.readouterr().err
+
+
+def test_a_host_that_a_hook_switches_has_one(sqlite, tmp_path, capsys):
+    world = World(sqlite, hosts=1)
+    (host,) = world.store.resources.of_kind(HOST)
+    assert printed(world, tmp_path, host.name, f"master_secrets = {NEW}") == 0
+    assert capsys.readouterr().out.split() == [signing.secret_text(signing.derive_secret(NEW, host.external_id))]

@@ -22,6 +22,7 @@ def test_a_process_starts_without_the_libraries_that_it_does_not_use(module):
     assert not UNUSED[module] & set(loaded.stdout.split())
 
 
+@pytest.mark.slow
 def test_a_process_starts_for_a_user_without_a_home():
     code = """
 import os, pwd

@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import shutil
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from oslo_log import log
@@ -149,7 +150,7 @@ def test_a_full_disk_is_told_of_on_standard_error_in_a_sentence(written, monkeyp
     disk = FullDisk()
     monkeypatch.setattr(handler, "stream", disk)
     now = [1000.0]
-    monkeypatch.setattr(handler.emit.__self__._trouble, "_clock", lambda: now[0])
+    monkeypatch.setattr(handler.emit.__self__.trouble, "_clock", lambda: now[0])
     before = failures()
     disk.is_full = True
     for _ in range(30):
@@ -166,6 +167,80 @@ def test_a_full_disk_is_told_of_on_standard_error_in_a_sentence(written, monkeyp
         "The log cannot be written: [Errno 28] No space left on device (30 times in 61 s)",
         "The log can be written again, after 61 s and 31 failures",
     ]
+
+
+def test_what_writes_the_log_says_since_when_it_cannot_and_no_other_handler_ends_that(written, monkeypatch, capsys):
+    written()
+    handler, _ = logging.getLogger().handlers
+    other = logging.StreamHandler(io.StringIO())
+    logging.getLogger().addHandler(other)
+    try:
+        logs.add_filters()
+        full, well = logs.list_log_troubles()
+        now = [1000.0]
+        monkeypatch.setattr(full, "_clock", lambda: now[0])
+        disk = FullDisk()
+        monkeypatch.setattr(handler, "stream", disk)
+        disk.is_full = True
+        logging.getLogger("blazar.test").warning("It rains")
+        now[0] += 90
+        logging.getLogger("blazar.test").warning("It rains")
+        noon = datetime(2030, 4, 1, 12, tzinfo=UTC)
+        told = full.describe(noon)
+        assert (noon - told.since, noon - told.last_at) == (timedelta(seconds=90), timedelta(0))
+        assert told.sentence == "The log cannot be written: [Errno 28] No space left on device"
+        assert well.describe(noon) is None
+        disk.is_full = False
+        now[0] += 2
+        logging.getLogger("blazar.test").warning("It snows")
+        assert full.describe(noon) is None
+    finally:
+        logging.getLogger().removeHandler(other)
+
+
+def test_a_library_that_says_the_same_for_each_request_is_written_once_a_minute(written, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(logs, "monotonic", lambda: now[0])
+    stream = written()
+    other = io.StringIO()
+    logging.getLogger().addHandler(logging.StreamHandler(other))
+    logs.add_filters()
+    library = logging.getLogger("oslo.messaging._drivers.impl_rabbit")
+    with growing(metrics.LOG_MESSAGES, 33, level="ERROR"):
+        for number in range(30):
+            library.error(
+                "[%s] AMQP server on 127.0.0.1:5672 is unreachable. Trying again in %d seconds.", GLOBAL, number
+            )
+        library.error(f"Connection {GLOBAL} failed after 3 s")
+        library.error("Connection req-99999999-89ab-cdef-0123-456789abcdef failed after 4 s")
+        now[0] += 61
+        library.error("[%s] AMQP server on 127.0.0.1:5672 is unreachable. Trying again in %d seconds.", GLOBAL, 31)
+    for text in (stream.getvalue(), other.getvalue()):
+        lines = text.splitlines()
+        assert [line.count("unreachable") for line in lines] == [1, 0, 1]
+        assert lines[1].endswith(f"Connection {GLOBAL} failed after 3 s")
+        assert lines[2].endswith("Trying again in 31 seconds. (30 times in 61 s)")
+
+
+def test_a_library_that_says_something_else_is_not_taken_for_one_that_says_the_same(written):
+    stream = written()
+    library = logging.getLogger("some.library")
+    for text in ("The disk is full", "The certificate has expired", "The disk is full"):
+        library.error("%s: %s", "sda1", text)
+    for error in (ValueError("first"), KeyError("second"), KeyError("third")):
+        library.error("A request failed", exc_info=error)
+    library.error("%s: %d", "no number", "x")
+    told = stream.getvalue()
+    assert (told.count("disk is full"), told.count("certificate has expired")) == (1, 1)
+    assert [name in told for name in ("first", "second", "third")] == [True, True, False]
+
+
+def test_our_own_lines_and_what_is_no_trouble_are_written_each_time(written):
+    stream = written("debug = true")
+    for _ in range(3):
+        logging.getLogger("blazar.test").error("It rains")
+        logging.getLogger("some.library").info("It snows")
+    assert (stream.getvalue().count("It rains"), stream.getvalue().count("It snows")) == (3, 3)
 
 
 def test_filters_that_are_added_twice_count_a_lost_line_once(written, monkeypatch):

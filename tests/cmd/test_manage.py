@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import threading
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from oslo_log.formatters import JSONFormatter
 
 from blazar.clouds.ports.compute import Flavor
 from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
-from blazar.cmd import manage
+from blazar.cmd import doctor, manage
 from blazar.model.base.errors import CloudUnavailable, InvalidInput
 from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.subscriptions.details import SubscriptionRequest
@@ -235,6 +238,26 @@ def test_it_works_without_a_bus_and_writes_a_report_without_secrets(working, fil
     assert "(cannot be told: Lease" in text
     assert manage.main(["--config-file", conf, "doctor", "--output", str(report)]) == manage.FAILED
     assert "report.txt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "formatter",
+    [logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"), JSONFormatter()],
+    ids=["text", "JSON"],
+)
+def test_a_report_has_the_warnings_of_a_log_of_either_form(load, tmp_path, formatter):
+    log = tmp_path / "manager.log"
+    levels = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+    records = [
+        logging.LogRecord("blazar.manager", level, __file__, 1, f"said at {level}, no WARNING", (), None)
+        for level in levels
+    ]
+    log.write_text("".join(f"{formatter.format(record)}\n" for record in records[:2]), encoding="utf-8")
+    conf = load("[DEFAULT]", f"log_file = {log}")
+    assert list(doctor.read_warnings(conf)) == ["none"]
+    log.write_text("".join(f"{formatter.format(record)}\n" for record in records), encoding="utf-8")
+    told = list(doctor.read_warnings(conf))
+    assert [re.search(r"said at (\d+)", line)[1] for line in told] == ["30", "40", "50"]
 
 
 @pytest.mark.slow

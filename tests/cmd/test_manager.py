@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from blazar.cmd import assemble, manager, process
 from blazar.cmd.config import ConfigurationError
+from blazar.cmd.orders import Orders
 from blazar.messaging import explain_refusal
 from blazar.model.base.errors import BlazarError, CloudRefused, CloudUnavailable, InvalidInput, StoreUnavailable
 from blazar.store.sql import revisions
@@ -32,7 +33,7 @@ def closed() -> int:
 @pytest.fixture
 def run(load):
     """Run a manager in this process until it gives up."""
-    return lambda *lines: manager.run(load(*lines), threading.Event())
+    return lambda *lines: manager.run(load(*lines), Orders())
 
 
 def test_without_a_database_it_does_not_start(run):
@@ -126,7 +127,7 @@ def test_nothing_is_asked_of_a_cloud_before_the_database_is_there(run, working, 
 
 
 def test_a_manager_that_is_told_to_stop_waits_no_longer(load, working, closed):
-    stopping = threading.Event()
+    stopping = Orders()
     stopping.set()
     manager.run(load(*working(port=closed, wait=300)), stopping)
 
@@ -159,6 +160,7 @@ def test_a_file_that_is_not_there_is_named_in_one_sentence(start):
     assert "/no/such/blazar.conf" in sentence
 
 
+@pytest.mark.slow
 def test_the_process_gives_up_with_one_sentence_after_what_it_logged(start, working):
     program = start("manager", *working(password="wrong-horse"), "no_such_option = 1")
     assert program.ended() == 1
@@ -177,6 +179,7 @@ def test_without_a_freepool_it_works_and_says_what_is_missing(start, working, st
     assert "Traceback" not in program.said
 
 
+@pytest.mark.slow
 def test_a_message_bus_that_is_not_there_is_waited_for_and_keeps_nobody_from_stopping(start, working, closed):
     program = start("manager", *working(bus=f"rabbit://guest:se-cret@127.0.0.1:{closed}/"))
     assert "refused" in program.says("oslo.messaging")
@@ -270,7 +273,7 @@ def test_a_database_that_is_away_at_any_step_of_the_start_is_waited_for(load, wo
     def starts(number: int) -> None:
         cut.number, cut.seen = number, 0
         caplog.clear()
-        stopping, errors = threading.Event(), []
+        stopping, errors = Orders(), []
 
         def serve() -> None:
             try:

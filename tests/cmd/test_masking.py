@@ -20,7 +20,7 @@ def written(monkeypatch):
     monkeypatch.setattr(root, "handlers", [handler])
     logs.add_filters()
     logs.add_filters()
-    assert len(handler.filters) == 3
+    assert len(handler.filters) == 4
     return stream
 
 

@@ -313,6 +313,7 @@ def lease(most: int) -> dict:
     return {"name": "L", "start_date": "now", "end_date": "2100-01-01 00:00", "reservations": [reservation]}
 
 
+@pytest.mark.slow
 def test_requests_and_refusals_of_a_service_are_read_from_its_port(running):
     url, place = running
     assert ask(f"{url}/v1/leases", "POST", lease(1), **{"X-Auth-Token": "alice:physics"}) == 201
@@ -334,6 +335,7 @@ def test_requests_and_refusals_of_a_service_are_read_from_its_port(running):
     assert number(metrics.TOKEN_VALIDATIONS, text, outcome="invalid") == 1
 
 
+@pytest.mark.slow
 def test_threads_and_connections_of_a_service_are_read_from_its_port(running):
     _, place = running
     # What was asked for a moment ago may still be worked on.

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,12 +10,13 @@ from typing import Any
 import pytest
 from keystoneauth1 import fixture
 
-from blazar.clouds import prometheus
+from blazar.clouds import prometheus, prometheus_server
 from blazar.clouds.hooks.http import HttpHooks
 from blazar.clouds.openstack import Access
 from blazar.clouds.openstack.options import credentials
 from blazar.cmd import assemble, config, manager
 from blazar.cmd.config import ConfigurationError
+from blazar.cmd.orders import Orders
 from blazar.enforcement import CloudIdentity, unified
 from blazar.enforcement.unified import UnifiedLimits
 from blazar.model.base.errors import CloudUnavailable, EnforcementUnavailable, StoreUnavailable
@@ -86,7 +86,7 @@ def clouds(load, working, monkeypatch) -> Callable[..., Any]:
 
         monkeypatch.setattr(assemble, "manager", assembled)
         with pytest.raises(Assembled):
-            manager.run(load(*working(), *lines), threading.Event())
+            manager.run(load(*working(), *lines), Orders())
         return given[0]
 
     return run
@@ -134,7 +134,7 @@ def test_the_database_is_looked_for_as_often_as_the_file_says(load, working, mon
     monkeypatch.setattr(manager, "RETRY_SECONDS", 0.0)
     lines = [*working(wait=0), "[database]", f"max_retries = {retries}"]
     with pytest.raises(StoreUnavailable):
-        manager.run(load(*lines), threading.Event())
+        manager.run(load(*lines), Orders())
     assert len(looks) == 1 + retries
 
 
@@ -261,7 +261,7 @@ def test_prometheus_is_asked_where_and_what_the_file_says(load, service):
 )
 def test_prometheus_is_told_who_asks_as_the_file_says(load, service, monkeypatch, lines, header):
     # Over the loopback nobody listens in.
-    monkeypatch.setattr(prometheus, "check_url", lambda *_, **__: None)
+    monkeypatch.setattr(prometheus_server, "check_url", lambda *_, **__: None)
     _measurements(load, service.url, *lines).measure_servers([A])
     assert service.heard[0].get("authorization") == header
 

@@ -138,7 +138,7 @@ def test_the_publisher_of_notifications_is_that_of_the_file(load):
     notifier = assemble._notifier(conf)
     _impl_test.reset()
     notifier.notify_moved("physics", ())
-    ((_, message, *_),) = _impl_test.NOTIFICATIONS
+    ((_, message, *_),) = eventually(lambda: _impl_test.NOTIFICATIONS)
     assert message["publisher_id"] == "blazar.other"
 
 

@@ -109,6 +109,7 @@ def heard(connection: socket.socket) -> HTTPResponse:
     return answer
 
 
+@pytest.mark.slow
 def test_a_second_region_can_be_added_later_and_stays_and_one_can_be_down(tmp_path):
     def regions(url: str) -> dict[str, int]:
         return Counter(host["region"] for host in call(f"{url}/v1/os-hosts")["hosts"])
@@ -219,6 +220,7 @@ def test_a_folder_that_cannot_be_is_told_with_how_to_choose_another(tmp_path, pl
     assert program.last_words == said
 
 
+@pytest.mark.slow
 def test_supervisors_and_people_ask_whether_it_is_well(tmp_path):
     place = f"127.0.0.1:{free_port()}"
     (tmp_path / "blazar.conf").write_text(f"[monitoring]\nlisten = {place}\n", encoding="utf-8")

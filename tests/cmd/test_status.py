@@ -429,3 +429,14 @@ def test_without_glance_there_are_no_images_of_servers(check, working, stub):
     assert (code, list(found)) == (1, ["Glance"])
     assert "none are made of servers: let the service user list what it has" in found["Glance"]
     assert check(*working(), "plugins = virtual.floatingip.plugin") == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("placement = roomy", True), ("randomize_host_selection = true", True), ("placement = compact", False)],
+)
+def test_a_placement_that_keeps_hosts_awake_is_named(check, working, line, named):
+    code, told = check(*working(), "[power]", "mode = on", "[physical:host]", line)
+    said = line.replace("=", "is")
+    sentence = f"Warning: [power] mode is on, and [physical:host] {said}, which leaves few hosts to sleep"
+    assert (code, told) == ((1, {"Options": sentence}) if named else (0, {}))

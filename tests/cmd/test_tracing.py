@@ -28,6 +28,7 @@ class Collector(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Taker)
         self.spans: list[tuple[str, str, str]] = []
         """Program, name and trace of each."""
+        self.status = 200
 
     @property
     def url(self) -> str:
@@ -42,7 +43,8 @@ class _Taker(BaseHTTPRequestHandler):
             (program,) = (a.value.string_value for a in one.resource.attributes if a.key == "service.name")
             for scope in one.scope_spans:
                 self.server.spans += [(program, made.name, made.trace_id.hex()) for made in scope.spans]
-        self.send_response(200)
+        self.send_response(self.server.status)
+        self.send_header("Location", f"{self.server.url}/elsewhere")
         self.end_headers()
 
     def log_message(self, *arguments: object) -> None:
@@ -105,7 +107,50 @@ def test_a_collector_that_is_away_is_told_once_and_holds_nobody(load, monkeypatc
     stop()
     assert time.monotonic() - begin < tracing.PARTING_SECONDS + 2
     told = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
-    assert told == ["Traces cannot be sent to the collector, http://127.0.0.1:9/v1/traces, and are lost meanwhile"]
+    away = "Traces cannot be sent to the collector, http://127.0.0.1:9/v1/traces, and are lost meanwhile: "
+    assert told == [f"{away}ConnectionError"]
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [(401, "status 401"), (302, "status 302, which leads elsewhere"), (200, None)],
+)
+def test_a_collector_that_refuses_is_told_with_the_reason_and_without_what_is_secret(
+    load, collector, monkeypatch, caplog, status, why
+):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.replace("//", "//user:geheim@"))
+    collector.status = status
+    caplog.set_level(logging.INFO)
+    stop = tracing.start(load("[tracing]", "enabled = true", "ratio = 1"), "blazar-api")
+    with span("work"):
+        pass
+    stop()
+    told = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+    sentence = f"Traces cannot be sent to the collector, {collector.url}/v1/traces, and are lost meanwhile: {why}"
+    assert told == ([] if why is None else [sentence])
+    assert "geheim" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", "no URL; write http://HOST:4318"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector", "no URL; write http://HOST:4318"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "-5", "max_queue_size must be a positive integer"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT must be"),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_said_at_the_start(load, monkeypatch, name, value, words):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InvalidInput, match=f"a variable of OpenTelemetry cannot be used: .*{words}"):
+        tracing.start(load("[tracing]", "enabled = true"), "blazar-api")
+    assert not is_traced()
+
+
+def test_a_protocol_that_is_not_spoken_is_told(load, collector, monkeypatch, caplog):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    tracing.start(load("[tracing]", "enabled = true"), "blazar-api")()
+    assert "OTEL_EXPORTER_OTLP_PROTOCOL grpc is not used: traces are sent by http/protobuf" in caplog.text
 
 
 def test_missing_packages_are_told_with_how_to_get_them(load, monkeypatch):

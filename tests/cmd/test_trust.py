@@ -111,7 +111,7 @@ def test_hooks_measurements_and_the_external_service_are_trusted_so(load, files)
     assert HttpHooks.configured(conf)._poster._cafile == file
     assert SmtpMail.configured(conf)._cafile == file
     assert {poster._cafile for poster in HttpWebhooks.configured(conf)._posters.values()} == {file}
-    assert prometheus.metrics(conf.unused, conf.cafile)._calls.verify == file
+    assert prometheus.metrics(conf.unused, conf.cafile)._server._calls.verify == file
     (external,) = assemble.enforcement(conf, assemble.CloudIdentity(cafile=conf.cafile)).filters
     assert external._calls.verify == file
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
@@ -68,7 +69,7 @@ class Simulated:
     def snapshot(self) -> dict[str, object]:
         with self.cloud.inspect() as state:
             state.remove_gone(self.cloud.compute._clock.now())
-            whole = state.to_json()
+            whole = json.loads(state.to_text())
         groups = {group["id"]: group["name"] for group in whole["groups"].values()}
         # Providers without capacity stay on purpose when a host leaves, and images are for users to keep.
         del whole["providers"], whole["images"], whole["last_aggregate"]

@@ -47,6 +47,14 @@ def test_a_hypervisor_shows_the_zone_of_its_aggregate(site, compute, host):
     assert compute.hypervisor(hostname=host).availability_zone == "nova"
 
 
+def test_a_hypervisor_shows_no_zone_while_it_is_disabled(site, compute, host):
+    compute.disable_service(host, "contract")
+    shown = compute.hypervisor(hostname=host)
+    compute.enable_service(host)
+    assert (shown.availability_zone, shown.disabled_reason) == ("", "contract")
+    assert compute.hypervisor(hostname=host).availability_zone == site.zone
+
+
 def test_an_aggregate_has_a_zone_metadata_and_hosts(compute):
     made = pool(compute, zone="blazar_x")
     assert (made.name, made.availability_zone, made.hosts) == ("pool", "blazar_x", ())

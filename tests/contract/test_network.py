@@ -101,6 +101,14 @@ def test_tags_are_replaced_and_searched_for(site, network):
     assert {f.id for f in network.floating_ips(network_id=site.external, tag="blazar")} == {one.id, two.id}
 
 
+def test_addresses_are_searched_for_by_their_whole_description(site, network):
+    sign = f"reservation:{uuid.uuid4()}"
+    made(site, 10, description=f"{sign} and more")
+    one = made(site, 11, description=sign)
+    assert [found.id for found in network.floating_ips(description=sign)] == [one.id]
+    assert network.floating_ips(description=f"reservation:{uuid.uuid4()}") == ()
+
+
 def test_a_floating_ip_is_attached_detached_and_deleted(site, network):
     found = made(site, 10)
     site.attach(found.id)

@@ -97,6 +97,29 @@ def test_a_cloud_in_a_file_is_there_again(tmp_path):
     assert again.compute.aggregate("kept") == first.compute.aggregate("kept")
 
 
+def test_two_that_share_a_file_see_what_the_other_one_changes(tmp_path):
+    one, other = (FileStorage(tmp_path / "cloud.json", of_size(1)) for _ in range(2))
+    for up in (False, True, False):
+        with one.open(to_change=True) as state:
+            state.hosts["1"].up = up
+        with other.open(to_change=False) as state:
+            assert state.hosts["1"].up is up
+
+
+def test_a_change_that_fails_half_way_leaves_the_file_as_it_was(tmp_path):
+    storage = FileStorage(tmp_path / "cloud.json", of_size(1))
+
+    def fail() -> None:
+        with storage.open(to_change=True) as state:
+            state.hosts["1"].up = False
+            raise LOST
+
+    with pytest.raises(CloudUnavailable):
+        fail()
+    with storage.open(to_change=False) as state:
+        assert state.hosts["1"].up
+
+
 def add_aggregates(path, count):
     cloud = PeopledCloud(FileStorage(path, of_size(1)), clock=SystemClock())
     for number in range(count):

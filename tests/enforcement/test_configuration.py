@@ -16,6 +16,7 @@ from blazar.enforcement import CloudIdentity, Occasion
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter
 from blazar.model.base import plugins
 from blazar.model.base.errors import UsageDenied
+from blazar.model.use.resource_hours import ProjectUse
 from tests.enforcement.builders import a_view, asking, hours
 
 
@@ -54,7 +55,7 @@ def test_an_unknown_filter_is_refused_with_the_names_of_those_there_are(tmp_path
     assert refusal(tmp_path, "enabled_filters = MaxLeaseDurationFilter,MaxMoodFilter") == (
         "[enforcement] enabled_filters names MaxMoodFilter, which is not installed; available are: "
         "ExternalServiceFilter, MaxConcurrentLeasesFilter, MaxLeaseDurationFilter, MaxUnitsFilter, "
-        "ResourceHoursFilter, StartWindowFilter"
+        "ResourceHoursFilter, SpendFilter, StartWindowFilter"
     )
 
 
@@ -155,6 +156,33 @@ def test_a_budget_of_what_nobody_counts_is_refused(tmp_path):
     assert refusal(tmp_path, BUDGET, "max_resource_hours = host:1,gpu:2") == (
         "[enforcement] max_resource_hours names gpu, which is not a measure; available are: host, floatingip, "
         "network, device, instance, vcpu, gigabyte, generic, volume"
+    )
+
+
+MONEY = "enabled_filters = SpendFilter"
+
+
+def test_shares_of_budgets_are_read(tmp_path):
+    lines = (MONEY, "max_spend = 10", "budget_shares = 90, 50")
+    made = assemble.enforcement(load(tmp_path, *lines), CloudIdentity())
+    limit = made.complete_use(ProjectUse("physics", 1, ()), asking()).spend_limit
+    assert limit is not None
+    assert limit.shares == (50, 90)
+
+
+def test_a_budget_of_money_is_read(tmp_path):
+    (made,) = filters(tmp_path, MONEY, "max_spend = 1000.5")
+    assert made.spend_limit("anybody").nano == 1_000_500_000_000
+    for none in ("max_spend = -1", ""):
+        (unlimited,) = filters(tmp_path, MONEY, none)
+        assert unlimited.spend_limit("anybody") is None
+
+
+@pytest.mark.parametrize("value", ["much", "-2", "1e3", "1.0000000001", "10 EUR", "."])
+def test_a_budget_of_money_that_cannot_be_read_is_refused(tmp_path, value):
+    assert refusal(tmp_path, MONEY, f"max_spend = {value}") == (
+        f"[enforcement] max_spend cannot be '{value}'; give an amount in the currency of the price lists, such as "
+        "1000.00, or -1 for no limit"
     )
 
 

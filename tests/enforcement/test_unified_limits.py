@@ -19,9 +19,11 @@ from blazar.context import scope
 from blazar.enforcement import AllocatedResource, CloudIdentity
 from blazar.enforcement.budget import PeriodCalendar, ResourceHoursFilter
 from blazar.enforcement.limits import MaxConcurrentLeasesFilter, MaxUnitsFilter
+from blazar.enforcement.spend import SpendFilter
 from blazar.enforcement.unified import UnifiedLimits
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import EnforcementUnavailable, UsageDenied
+from blazar.model.use.resource_hours import SpendLimit
 from tests.enforcement.builders import a_host, a_view, asking, hours, used
 
 
@@ -124,6 +126,16 @@ def test_filters_take_their_number_from_keystone_and_name_it(keystone):
     with pytest.raises(UsageDenied, match=r"of the 100 that the project has in a month \(blazar:host_hours\)"):
         ResourceHoursFilter({}, PeriodCalendar(), unified=ours).check(asking(a_view(hours(1, 102))))
     ResourceHoursFilter({"host": 0}, PeriodCalendar(), unified=ours).check(asking(a_view(hours(1, 102), project="art")))
+
+
+def test_the_limit_on_money_is_in_whole_units_and_must_be_registered(keystone):
+    rule = SpendFilter(1, unified=limits(keystone, keep=0))
+    with pytest.raises(EnforcementUnavailable, match="no registered limit blazar:spend"):
+        rule.spend_limit("physics")
+    keystone.registered["blazar:spend"] = 200
+    keystone.projects["art"]["blazar:spend"] = -1
+    assert rule.spend_limit("physics") == SpendLimit("blazar:spend", 200 * 10**9)
+    assert rule.spend_limit("art") is None
 
 
 def test_other_units_have_a_limit_if_one_is_registered(keystone):

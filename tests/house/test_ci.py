@@ -146,3 +146,11 @@ def test_the_page_names_all_that_only_the_night_runs(what):
     marked = {file for file in marked if not file.startswith("tests/house/")}
     table = PAGE.partition("## What only the night runs")[2]
     assert marked == set(re.findall(r"^\| `(tests/[\w/.]+)`", table, re.M)) - {"tests/cloud/conftest.py"}
+
+
+def test_what_failed_is_chosen_once_more_by_its_name_only():
+    """Where only what failed is collected, each is the first of its sample, and so would not be slow any more."""
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    again = [line for line in lines if "--last-failed" in line]
+    assert again
+    assert all("-m ''" in line for line in again)

@@ -104,7 +104,7 @@ def test_the_commands_of_debug_a_lease_find_the_cause(tmp_path, capsys, monkeypa
             assert blazar(line.split()[1:]) == 0, line
             told[line.split(" ", 3)[1]] = " ".join(capsys.readouterr().out.split())
     assert set(told) == {"lease", "problem", "manager", "allocation", "host"}
-    assert "belong to no reservation" in told["problem"]
+    assert "belongs to no reservation" in told["problem"]
     assert lease.id in told["allocation"]
     (manage_line,) = [line for line in lines if line.startswith("blazar-manage ")]
     assert (

@@ -10,9 +10,9 @@ import ast
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -44,13 +44,17 @@ class Module:
     def rooms(self) -> tuple[str, ...]:
         return tuple(self.name.split("/")[:-1])
 
-    @property
-    def functions(self) -> Iterator[ast.FunctionDef]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef))
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return tuple(ast.walk(self.tree))
 
-    @property
-    def classes(self) -> Iterator[ast.ClassDef]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
+    @cached_property
+    def functions(self) -> tuple[ast.FunctionDef, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, ast.FunctionDef))
+
+    @cached_property
+    def classes(self) -> tuple[ast.ClassDef, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, ast.ClassDef))
 
 
 @cache
@@ -105,7 +109,7 @@ def loops_over_each() -> list[str]:
     return [
         f"{module.name}:{one.lineno}"
         for module in modules()
-        for one in ast.walk(module.tree)
+        for one in module.nodes
         if "each" in (getattr(one, "id", None), getattr(one, "arg", None))
     ]
 
@@ -143,8 +147,8 @@ def floors(room: str) -> int:
 
 
 COUNTED = {
-    "lines": (lambda: sum(module.lines for module in modules()), 103_000, 78_000),
-    "files": (lambda: len(modules()), 680, 480),
+    "lines": (lambda: sum(module.lines for module in modules()), 120_400, 78_000),
+    "files": (lambda: len(modules()), 791, 480),
     "long files": (lambda: files_of(lambda module: module.lines > LONG_FILE), 0, 0),
     "crumbs": (
         lambda: files_of(lambda module: module.lines < CRUMB and not module.name.endswith("__init__.py")),

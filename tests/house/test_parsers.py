@@ -40,6 +40,7 @@ from blazar.model.base import dates
 from blazar.model.base.dates import in_query
 from blazar.model.base.errors import BlazarError, InvalidInput
 from blazar.model.base.paging import Page
+from blazar.model.billing.statements import parse_month
 from blazar.model.resources.requirements import LONGEST_TEXT, parse_requirement
 from blazar.model.series.checks import Fit, SeriesLimits, check_series
 from blazar.model.series.recurrence import Recurrence
@@ -170,6 +171,7 @@ PARSERS: Mapping[str, Parser] = {
     "day or date": Parser(
         lambda text: readers.DayOrDate().read(text, FIELD), {**DATES, "day": "9999-99-99", "year 0": "0000-01-01"}
     ),
+    "month": Parser(parse_month, DATES),
     "duration": Parser(lambda text: dates.duration(text.removeprefix("+"), FIELD), DATES),
     "time zone": Parser(lambda text: dates.zone(text, FIELD), {**LONG, "path": "../" * 9999, "NUL": "UTC\0"}),
     "local time": Parser(lambda text: local(text, "start"), DATES),
@@ -234,6 +236,7 @@ READ_HERE = {
     "blazar.api.http.readers": "day or date",
     "blazar.api.series.requests": "local time",
     "blazar.model.base.json_text": "body",
+    "blazar.model.billing.statements": "month",
     "blazar.model.resources.requirements": "requirement",
     "blazar.model.series.rule_text": "rule",
     "blazar.resources.networks.parameters": "subnet",
@@ -243,9 +246,10 @@ READ_HERE = {
 """Modules that parse what somebody sends, and their parser in the table."""
 
 OUR_OWN = {
+    "blazar.model.billing.published": "what the store has, which was read when it was published",
     "blazar.api.http.identity": "who listens: the configuration",
     "blazar.api.leases.v1_1.render": "requirements that a lease keeps, checked when it was made",
-    "blazar.api.reports.csv_text": "dates of reports that the service made",
+    "blazar.api.http.csv_text": "dates of reports that the service made",
     "blazar.api.series.render": "requirements that a series keeps, checked when it was made",
     "blazar.api.web.attempts": "the address of a connection",
     "blazar.api.web.cookies": "cookies, after their signature and length were checked",
@@ -259,7 +263,11 @@ OUR_OWN = {
     "blazar.enforcement.stored": "what enforcement keeps",
     "blazar.manager.maintenance.held_calendar": "parameters that a lease keeps",
     "blazar.manager.subscriptions.lease_warnings": "dates that the journal keeps",
+    "blazar.manager.search.free_time": "dates that refusals offer",
+    "blazar.api.billing.statements": "amounts that the ledger has",
     "blazar.manager.subscriptions.mails": "dates that the journal keeps",
+    "blazar.model.billing.focus": "numbers that were computed",
+    "blazar.model.energy.carbon": "the curve of a site, which an operator names; at most so many lines",
     "blazar.model.leases.reminders": "what a lease keeps",
     "blazar.model.leases.stored": "what a lease keeps",
     "blazar.model.use.policy": "what a lease keeps",

@@ -35,12 +35,20 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "pages/surgery/transfer.tsx": ("DELETE /v1/leases/{lease_id}/transfer",),
     "pages/feeds.tsx": ("POST /v1/feeds", "DELETE /v1/feeds/{feed_id}"),
+    "pages/leases/cost.tsx": ("PUT /v1/leases/{lease_id}",),
     "pages/leases/standing.tsx": (
         "POST /v1/leases/{lease_id}/keep",
         "PUT /v1/leases/{lease_id}/hold",
         "DELETE /v1/leases/{lease_id}/hold",
     ),
     "pages/surgery/offers.tsx": ("POST /v1/transfers/{lease_id}/decline",),
+    "pages/hosts/power.tsx": (
+        "PUT /v1/power/hosts/{host_id}",
+        "POST /v1/power/hosts/{host_id}/wake",
+        "PUT /v1/power/pools/{pool_id}",
+        "POST /v1/power/pools/{pool_id}/wake",
+    ),
+    "pages/hosts/switch.tsx": ("PUT /v1/power/hosts/{host_id}", "PUT /v1/power/pools/{pool_id}"),
     "pages/hosts/register.tsx": ("POST /v1/resources/{kind}",),
     "pages/notifications/acts.tsx": (
         "POST /v1/subscriptions/{subscription_id}/test",
@@ -50,6 +58,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "pages/notifications/new-hook.tsx": ("POST /v1/subscriptions",),
     "pages/notifications/mine.tsx": ("PATCH /v1/subscriptions/mine",),
+    "pages/prices/publish.tsx": ("POST /v1/price-lists",),
+    "pages/spending/correct.tsx": ("POST /v1/charges",),
     "pages/problems/problems.tsx": ("POST /v1/problems/{problem_id}/{action}",),
     "pages/maintenance/plan.tsx": ("POST /v1/maintenances",),
     "pages/maintenance/dialogs.tsx": (

@@ -130,10 +130,15 @@ def test_what_fails_says_so_and_what_is_refused_does_not(made):
 
 def test_only_slow_writes_are_spans(made):
     now = time.monotonic()
-    spans.record_write(now - 0.019, now)
-    assert made.names == []
+    with span("book"):
+        spans.record_write(now - 0.019, now)
+    # That of a heartbeat would be a trace that tells nothing.
     spans.record_write(now - 0.5, now)
+    assert made.names == ["book"]
+    with span("event start_lease"):
+        spans.record_write(now - 0.5, now)
     slow = made.one("db write")
+    assert slow.parent.span_id == made.one("event start_lease").context.span_id
     assert (slow.end_time - slow.start_time) / 1e9 == pytest.approx(0.5)
 
 

@@ -121,6 +121,8 @@ changes = st.builds(
     st.none() | several(st.builds(ReservationRequest, texts, parameters)),
     st.none() | several(reminders),
     st.none() | st.sampled_from(Fit),
+    maybe_text,
+    st.booleans(),
     st.booleans(),
     st.none() | st.builds(Actor, texts, texts, st.booleans()),
     st.booleans(),

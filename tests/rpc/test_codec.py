@@ -16,8 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blazar.clouds.openstack.service import VersionMissing
+from blazar.manager.billing.budgets import BudgetService
+from blazar.manager.billing.price_lists import PriceListService
+from blazar.manager.billing.statements import ChargeService, StatementService
 from blazar.manager.journal.journal import JournalService
 from blazar.manager.maintenance.service import MaintenanceService
+from blazar.manager.power.service import PowerService
 from blazar.manager.repair.problems import ProblemService
 from blazar.manager.reports.service import ReportService
 from blazar.manager.requests.calendar_view import CalendarService
@@ -35,16 +39,22 @@ from blazar.model.base.errors import BlazarError, CloudRefused, NotFound
 from blazar.rpc import codec
 from blazar.rpc.interface import NOUNS, Manager
 from tests.cases import cases
-from tests.rpc import availability_values, series_values, values
+from tests.rpc import availability_values, power_values, series_values, values
 
 KINDS = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, BlazarError)]
 CALLS = sorted(codec.CALLS)
 ARGUMENTS = {
     **values.ARGUMENTS,
     **series_values.ARGUMENTS,
+    **power_values.ARGUMENTS,
     "availability.find": {"question": availability_values.questions},
 }
-ANSWERS = {**values.ANSWERS, **series_values.ANSWERS, "availability.find": availability_values.answers}
+ANSWERS = {
+    **values.ANSWERS,
+    **series_values.ANSWERS,
+    **power_values.ANSWERS,
+    "availability.find": availability_values.answers,
+}
 MANAGER = {
     "leases": LeaseService,
     "journal": JournalService,
@@ -56,7 +66,12 @@ MANAGER = {
     "series": SeriesService,
     "maintenances": MaintenanceService,
     "problems": ProblemService,
+    "budgets": BudgetService,
+    "statements": StatementService,
+    "charges": ChargeService,
     "reports": ReportService,
+    "power": PowerService,
+    "price_lists": PriceListService,
     "surgery": SurgeryService,
     "transfers": TransferService,
     "service": FactService,

@@ -13,6 +13,21 @@ from blazar.model.base.paging import Condition, Operator, Page, Position
 from blazar.model.base.reasons import Cause, ReasonCode
 from blazar.model.base.service_info import ReadBounds, ServiceFacts, StatedLimit
 from blazar.model.base.window import Window
+from blazar.model.billing.budgets import BudgetPage, BudgetQuestion, BudgetSource, BudgetUnit, ProjectBudget
+from blazar.model.billing.charges import CarbonState, Charge, ChargeCategory, ChargeLine, ChargeStatus, LineEnergy
+from blazar.model.billing.comparison import MonthComparison, ProjectComparison
+from blazar.model.billing.published import PriceChange, Publication, PublishedList
+from blazar.model.billing.statements import (
+    ChargePage,
+    ChargeQuestion,
+    CorrectionRequest,
+    MadeCharge,
+    Statement,
+    StatementPage,
+    StatementQuestion,
+    StatementState,
+    StatementTotal,
+)
 from blazar.model.calendar.allocations import Allocation, AllocationPage, AllocationQuestion, ResourceAllocations
 from blazar.model.calendar.views import (
     Block,
@@ -31,6 +46,9 @@ from blazar.model.calendar.views import (
     Range,
     Viewer,
 )
+from blazar.model.energy.carbon import LeaseCarbon, LeaseEnergy
+from blazar.model.energy.consumption import EnergySource
+from blazar.model.energy.unbooked import UnbookedEnergy, UnbookedPart
 from blazar.model.feeds import Feed, FeedContent, FeedItem, FeedKind, FeedOwner, FeedPage, FeedQuestion, FeedRequest
 from blazar.model.journal.entries import (
     FieldChange,
@@ -488,6 +506,11 @@ feed_owners = st.builds(FeedOwner, texts, texts)
 feed_requests = st.builds(FeedRequest, feed_kinds, texts, feed_owners, maybe_text, maybe_text, maybe_text)
 feed_questions = st.builds(FeedQuestion, pages, st.none() | feed_owners, maybe_text, maybe_text)
 maybe_number = st.none() | numbers
+lease_carbon = st.builds(LeaseCarbon, numbers, numbers, maybe_number, st.booleans(), st.booleans(), st.booleans())
+lease_energies = st.builds(
+    LeaseEnergy,
+    *[instants, numbers, maybe_number, st.none() | st.sampled_from(EnergySource), numbers, st.none() | lease_carbon],
+)
 feeds = st.builds(
     Feed,
     *[texts, feed_kinds, texts, texts, texts, instants, instants],
@@ -545,6 +568,63 @@ forecast_rows = st.builds(ForecastRow, several(maybe_text), day_forecasts)
 accuracies = st.builds(Accuracy, numbers, st.none() | st.floats(0, 1))
 unmet_demands = st.builds(UnmetDemand, texts, *[numbers] * 3)
 usage_rows = st.builds(UsageRow, windows, several(maybe_text), st.builds(UsageSums, *[numbers] * 8))
+unbooked_parts = st.builds(
+    UnbookedPart, numbers, st.none() | numbers, st.none() | st.sampled_from(EnergySource), numbers, st.none() | numbers
+)
+unbooked = st.none() | st.builds(UnbookedEnergy, unbooked_parts, unbooked_parts)
+documents = st.dictionaries(texts, st.recursive(texts | numbers, lambda part: st.lists(part, max_size=2), max_leaves=3))
+published_lists = st.builds(PublishedList, numbers, instants, instants, texts, maybe_text)
+price_changes = st.builds(PriceChange, texts, maybe_text, maybe_text)
+budgets = st.builds(
+    ProjectBudget,
+    project_id=texts,
+    source=st.sampled_from(BudgetSource),
+    unit=st.sampled_from(BudgetUnit),
+    limit_name=maybe_text,
+    measure=maybe_text,
+    window=st.none() | windows,
+    limit=st.none() | numbers,
+    used=st.none() | numbers,
+    held=st.none() | numbers,
+)
+months = st.dates(date(1970, 1, 1), date(9999, 12, 1))
+month_comparisons = st.builds(
+    MonthComparison, months, several(st.builds(ProjectComparison, texts, numbers, numbers)), numbers, st.booleans()
+)
+charge_categories, charge_statuses = st.sampled_from(ChargeCategory), st.sampled_from(ChargeStatus)
+line_energies = st.builds(
+    LineEnergy, numbers, st.sampled_from(EnergySource), st.none() | numbers, st.none() | st.sampled_from(CarbonState)
+)
+charge_lines = st.builds(
+    ChargeLine,
+    *(windows, charge_categories, charge_statuses, numbers, maybe_text, maybe_text, st.none() | numbers, numbers),
+    *(st.fractions(), numbers, st.none() | line_energies),
+)
+charges = st.builds(
+    Charge,
+    *(numbers, texts, texts, texts, charge_lines, texts, instants, texts, st.none() | numbers, maybe_text),
+    *(st.none() | months, maybe_text),
+)
+statement_totals = st.builds(
+    StatementTotal, charge_categories, charge_statuses, maybe_text, *[numbers] * 3, *[st.none() | numbers] * 2
+)
+statements = st.builds(
+    Statement,
+    *(
+        texts,
+        months,
+        st.sampled_from(StatementState),
+        texts,
+        st.integers(0, 9),
+        several(statement_totals),
+        numbers,
+        texts,
+    ),
+)
+charge_questions = st.builds(
+    ChargeQuestion,
+    *(pages, maybe_text, maybe_text, st.none() | months, st.none() | charge_categories, st.none() | numbers),
+)
 maintenance_answers = st.builds(Answer, impacts, st.none() | maintenances)
 
 spans = st.integers(0, 10**8).map(lambda seconds: timedelta(seconds=seconds))
@@ -580,7 +660,7 @@ subjects = st.builds(
 journal_questions = st.builds(
     JournalQuestion,
     *[pages, maybe_text, maybe_number, st.none() | st.sampled_from(ObjectType), maybe_text],
-    *[st.none() | st.sampled_from(Verb), maybe_text, report_instants, report_instants],
+    *[st.none() | st.sampled_from(Verb), maybe_text, report_instants, report_instants, maybe_text, maybe_text],
 )
 journal_pages = st.builds(
     JournalPage,
@@ -701,11 +781,12 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "reports.forecast": {
         "question": st.builds(ForecastQuestion, texts, numbers, capacity_groups, maybe_text, st.booleans())
     },
+    "reports.lease_energy": {"lease_id": texts},
     "reports.usage": {
         "question": st.builds(
             UsageQuestion,
             *[texts, report_instants, report_instants, usage_groups, steps],
-            *[maybe_text, maybe_text, maybe_text, st.booleans()],
+            *[maybe_text, maybe_text, maybe_text, st.booleans(), st.booleans()],
         )
     },
     "problems.act": {
@@ -729,6 +810,15 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
         ),
         "dry_run": st.booleans(),
     },
+    "price_lists.all": {},
+    "price_lists.one": {"version": numbers},
+    "price_lists.publish": {"document": documents, "by": actors, "dry_run": st.booleans()},
+    "statements.page": {"question": st.builds(StatementQuestion, pages, maybe_text)},
+    "statements.one": {"project_id": texts, "month": months},
+    "charges.page": {"question": charge_questions},
+    "charges.correct": {"request": st.builds(CorrectionRequest, numbers, numbers, texts), "key": st.none() | keys},
+    "charges.replay": {"key": keys},
+    "budgets.page": {"question": st.builds(BudgetQuestion, pages, maybe_text, st.none() | local_days | moments)},
     "maintenances.end": {"maintenance_id": texts, "revisions": wanted_revisions},
     "maintenances.delete": {"maintenance_id": texts, "revisions": wanted_revisions},
     "service.facts": {"project_id": texts},
@@ -818,10 +908,24 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "reports.forecast": st.builds(
         Forecast, instants, texts, capacity_groups, several(forecast_rows), accuracies, several(unmet_demands)
     ),
-    "reports.usage": st.builds(UsageReport, windows, texts, steps, instants, usage_groups, several(usage_rows)),
+    "reports.lease_energy": lease_energies,
+    "reports.usage": st.builds(
+        UsageReport, windows, texts, steps, instants, usage_groups, several(usage_rows), unbooked
+    ),
     "problems.act": st.builds(Repair, texts, problem_actions, st.booleans(), several(texts)),
     "maintenances.create": maintenance_answers,
     "maintenances.change": maintenance_answers,
+    "price_lists.all": several(published_lists),
+    "price_lists.one": published_lists,
+    "price_lists.publish": st.builds(
+        Publication, published_lists, several(price_changes), several(texts), st.none() | month_comparisons
+    ),
+    "statements.page": st.builds(StatementPage, several(statements), positions, st.none() | numbers),
+    "statements.one": statements,
+    "charges.page": st.builds(ChargePage, several(charges), positions, st.none() | numbers),
+    "charges.correct": st.builds(MadeCharge, charges, st.booleans()),
+    "charges.replay": st.none() | st.builds(MadeCharge, charges, st.booleans()),
+    "budgets.page": st.builds(BudgetPage, several(budgets), positions),
     "maintenances.end": maintenances,
     "maintenances.delete": st.none(),
     "service.ping": st.builds(Pong, texts, texts, texts, manager_states, instants, st.none() | floats, maybe_text),

@@ -43,18 +43,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Template]:
     made.engine.dispose()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("name", "turn"), TURNS, ids=str)
 def test_a_manager_that_stood_still_touches_no_other_lease_and_leaves_nothing_behind(made, name, turn):
     told, wrong = walk(STORIES[name], made, turn, every=EVERY * (3 if name.startswith(SPARSE) else 1))
     assert not wrong, f"{len(wrong)} of {told} points:\n" + "\n".join(wrong)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("name", "turn"), CROSSING, ids=str)
 def test_nor_where_the_next_lease_on_the_host_is_of_another_type(made, name, turn):
     told, wrong = walk(STORIES[name], made, turn, cross=True, every=5 * EVERY)
     assert not wrong, f"{len(wrong)} of {told} points:\n" + "\n".join(wrong)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("name", "turn"), TURNS, ids=str)
 def test_nor_does_a_manager_that_lost_the_database_while_the_cloud_answers(made, name, turn):
     told, wrong = walk(STORIES[name], made, turn, away=True, every=5 * EVERY)

@@ -11,6 +11,7 @@ operator's end of what a lease has left is, or of what is not on record.
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -364,7 +365,7 @@ def finish_what_was_given_up(scene: Scene) -> None:
 
 def contents(scene: Scene) -> Any:
     with scene.world.simulated.inspect() as state:
-        return state.to_json()
+        return json.loads(state.to_text())
 
 
 def claim_has_ended(scene: Scene, event: Event) -> bool:

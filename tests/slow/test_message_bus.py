@@ -186,6 +186,22 @@ def test_what_a_stopped_manager_held_is_not_carried_out_when_it_goes_on(stopped_
     assert len(remote.leases.all(None)) == 1
 
 
+def test_all_that_reads_goes_on_while_one_of_two_managers_stands_still(stopped_at_will, serve, record_property):
+    remote = serve(Shelf(1, 10), timeout=2 * TIMEOUT)
+    stopped_at_will.send_signal(signal.SIGSTOP)
+    took = []
+    for _ in range(12):
+        begin = time.monotonic()
+        assert [revision.id for revision in remote.leases.revisions(None)] == ["0"]
+        took.append(time.monotonic() - begin)
+    record_property("seconds", [round(seconds, 1) for seconds in took])
+    print("seconds:", [round(seconds, 1) for seconds in took])
+    # What it has taken it keeps; the bus gives it no more than that, and the rest is answered at once.
+    assert sum(seconds > 1 for seconds in took) <= PREFETCH + 1
+    assert max(took) < TIMEOUT + 2
+    assert took[-1] < 1
+
+
 def refused(remote: RemoteManager, wish: LeaseRequest) -> None:
     with pytest.raises(ManagerUnavailable):
         remote.leases.create(wish)

@@ -164,10 +164,10 @@ def _write(entries: Sequence[JournalEntry], connection: Connection) -> None:
     write_entries(connection, entries)
 
 
-def wait_until(true, seconds: float) -> None:
+def wait_until(true, seconds: float, describe=lambda: "it did not come") -> None:
     end = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < end, "it did not come"
+        assert time.monotonic() < end, describe()
         time.sleep(0.2)
 
 
@@ -211,6 +211,10 @@ def test_a_hundred_events_a_second_reach_all_receivers_whatever_some_of_them_do(
             with engine.connect() as connection:
                 return connection.scalar(sa.select(sa.func.count()).where(journal.c.position.is_(None)))
 
+        def describe_lags() -> str:
+            lags = {path: store.subscriptions.one(id_).behind for path, id_ in made.items()}
+            return f"{unnumbered()} entries have no place; how many each is behind: {lags}"
+
         with running_managers(postgresql_url, cafile) as kill_one:
             wait_until(lambda: not any(map(behind, servers)), 60)
             writer = Writer(store)
@@ -225,7 +229,7 @@ def test_a_hundred_events_a_second_reach_all_receivers_whatever_some_of_them_do(
                 if time.monotonic() - begun > ILL * SECONDS:
                     for path, server in servers.items():
                         server.ill = path in ILLNESSES_OF_EVER
-            wait_until(lambda: not unnumbered() and not any(map(behind, GOOD)), 60)
+            wait_until(lambda: not unnumbered() and not any(map(behind, GOOD)), 60, describe_lags)
             ill = [path for path in ILLNESSES if path not in ILLNESSES_OF_EVER]
             # Their owners need not wait for the next try, which may come after half an hour.
             for path in ill:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import threading
 from datetime import datetime, timedelta
 from multiprocessing.connection import Connection
 from types import SimpleNamespace
@@ -21,6 +20,7 @@ from blazar.api.http.policy import Policy
 from blazar.api.parts import all_parts
 from blazar.cmd import config
 from blazar.cmd import manager as program
+from blazar.cmd.orders import Orders
 from blazar.messaging import transport
 from blazar.model.base.clock import SystemClock
 from blazar.model.use.policy import UseMode, UsePolicies, UsePolicy
@@ -60,8 +60,8 @@ class WrongClock(SystemClock):
 def manage(plan: Plan, number: int, claim_ttl: int) -> None:
     """Be blazar-manager until SIGTERM."""
     conf = _begin(plan, f"manager-{number}", claim_ttl)
-    stopping = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    stopping = Orders()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.stop())
     cloud = plan.troubled_cloud(number)
     nobody = SimpleNamespace(auth=None, region=None)
     access = SimpleNamespace(session=None, log_in=lambda: "service", list_looks=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ssl
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -170,6 +171,59 @@ def test_connections_that_are_cut_after_a_commit_are_logged_in_one_sentence_and_
     assert not cuts
     assert len(caplog.records) == 1
     assert caplog.records[0].levelname == ("WARNING" if "was cut" in caplog.text else "ERROR")
+
+
+@pytest.mark.slow
+def test_a_server_that_takes_what_it_is_sent_and_never_answers_is_given_up(far, monkeypatch):
+    known, proxy, _ = far
+    upgrade(known)
+    limit = "STATEMENT_SECONDS" if known.dialect.name == "mysql" else "ANSWER_SECONDS"
+    monkeypatch.setattr(f"blazar.store.sql.engine.{limit}", 1)
+    engine = make_engine(known.url.render_as_string(hide_password=False))
+    store = Store(engine)
+    try:
+        for ask in (lambda: store.leases.of_project(None), lambda: book_one(store)):
+            ask()
+            proxy.freeze()
+            begin = time.monotonic()
+            with pytest.raises(StoreUnavailable):
+                ask()
+            assert time.monotonic() - begin < 5
+            # What it was sent meanwhile it is sent now, and nobody listens.
+            proxy.thaw()
+            ask()
+        assert len(store.leases.of_project(None)) == 2
+    finally:
+        engine.dispose()
+
+
+NAP = {"postgresql": "SELECT pg_sleep(1)", "mysql": "SELECT sleep(1)"}
+
+
+@pytest.mark.slow
+def test_idle_connections_to_a_silent_server_are_given_up_sooner_than_a_statement(far, monkeypatch):
+    monkeypatch.setattr("blazar.store.sql.engine.CONNECT_SECONDS", 2)
+    # PyMySQL waits so long for a new connection, too.
+    monkeypatch.setattr("blazar.store.sql.engine.STATEMENT_SECONDS", 6)
+    monkeypatch.setattr("blazar.store.sql.lost_connections.PING_SECONDS", 0.5)
+    monkeypatch.setattr("blazar.store.sql.lost_connections.IDLE_SECONDS", 0)
+    known, proxy, _ = far
+    engine = make_engine(known.url.render_as_string(hide_password=False))
+    try:
+        assert read_from(engine, 5) == 0
+        proxy.freeze()
+        begin = time.monotonic()
+        for _ in range(2):
+            with pytest.raises(DBAPIError):
+                read_from(engine, 1)
+        assert time.monotonic() - begin < 18
+        proxy.thaw()
+        assert read_from(engine, 5) == 0
+        # A statement has the usual time again.
+        with engine.connect() as connection:
+            assert connection.exec_driver_sql(NAP[engine.dialect.name]).scalar_one() is not None
+    finally:
+        engine.dispose()
 
 
 @pytest.mark.parametrize("far", ["mariadb"], indirect=True)

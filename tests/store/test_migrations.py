@@ -55,6 +55,28 @@ def test_a_migration_that_fails_leaves_nothing_behind(database_url):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("server", "limit", "wait"),
+    # Keep-alives of PostgreSQL come six times within the limit, and not more often than once a second.
+    [("postgresql", 6, "SELECT pg_sleep(6.5)"), ("mariadb", 1, "DO benchmark(40000000, md5(1))")],
+)
+def test_a_migration_may_take_longer_than_what_users_wait_for(server, limit, wait, tmp_path, monkeypatch):
+    for name in ("STATEMENT_SECONDS", "ANSWER_SECONDS"):
+        monkeypatch.setattr(f"blazar.store.sql.engine.{name}", limit)
+    for url in fresh_database(server, tmp_path):
+        engine = make_engine(url)
+        migrate.upgrade(engine)
+        works = lambda config, revision: config.attributes["connection"].exec_driver_sql(wait)  # noqa: E731
+        monkeypatch.setattr(migrate.command, "upgrade", works)
+        migrate.upgrade(engine)
+        # The same pool, for users.
+        with engine.connect() as connection, pytest.raises(sa.exc.OperationalError):
+            connection.exec_driver_sql(wait)
+        engine.dispose()
+        monkeypatch.undo()
+
+
+@pytest.mark.slow
 def test_texts_compare_byte_by_byte_in_every_table_of_mariadb(tmp_path):
     for url in fresh_database("mariadb", tmp_path):
         engine = make_engine(url)

@@ -5,19 +5,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
+from tests.forked import Standalone
 from tests.web.service import PATIENCE, emptied
 
 ROOT = Path(__file__).parents[2]
@@ -61,35 +62,37 @@ def answers(url: str) -> bool:
         return False
 
 
-def started(command: list[str], url: str, log: Path, patience: float = PATIENCE, **environment: str) -> Iterator[str]:
-    """Run a server until the tests are over; yield its address once it answers."""
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out, env={**os.environ, **environment})
-        try:
-            until = time.monotonic() + patience
-            while not answers(url):
-                assert process.poll() is None, log.read_text(encoding="utf-8")
-                assert time.monotonic() < until, log.read_text(encoding="utf-8")
-                time.sleep(0.1)
-            yield url
-        finally:
-            process.terminate()
-            process.wait(timeout=PATIENCE)
+class Process(Protocol):
+    """A server, as far as a test has to do with it."""
+
+    def poll(self) -> int | None:
+        """Return the exit code; None while it runs."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal."""
+
+    def wait(self, patience: float, /) -> int:
+        """Return the exit code once it has ended."""
+
+
+def until_over(process: Process, url: str, log: Path, patience: float = PATIENCE) -> Iterator[str]:
+    """Yield the address of a server once it answers; end it when the tests are over."""
+    try:
+        until = time.monotonic() + patience
+        while not answers(url):
+            assert process.poll() is None, log.read_text(encoding="utf-8")
+            assert time.monotonic() < until, log.read_text(encoding="utf-8")
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE)
 
 
 def standalone(folder: Path, *options: str, patience: float = PATIENCE) -> Iterator[str]:
-    port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "blazar.cmd.standalone",
-        "--port",
-        str(port),
-        "--data",
-        str(folder / "data"),
-        *options,
-    ]
-    yield from started(command, f"http://127.0.0.1:{port}/ui/", folder / "log", patience)
+    port, log = free_port(), folder / "log"
+    process = Standalone(["--port", str(port), "--data", str(folder / "data"), *options], log)
+    yield from until_over(process, f"http://127.0.0.1:{port}/ui/", log, patience)
 
 
 @pytest.fixture(scope="session")
@@ -141,7 +144,11 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     node = needed("Node", "node")
     log = tmp_path_factory.mktemp("mock") / "log"
     sizes = {"PORT": str(port), "HOSTS": str(CROWD), "LEASES": "20000"}
-    yield from started([node, "web/dev/mock.mjs"], f"http://127.0.0.1:{port}/ui/", log, **sizes)
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [node, "web/dev/mock.mjs"], cwd=ROOT, stdout=out, stderr=out, env={**os.environ, **sizes}
+        )
+    yield from until_over(process, f"http://127.0.0.1:{port}/ui/", log)
 
 
 def launched() -> Iterator[Browser]:

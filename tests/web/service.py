@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
+from datetime import UTC, datetime
 from typing import Any
 
 from blazar.api.http.microversion import MAX_VERSION, as_text
@@ -34,6 +35,14 @@ def asked(pages: str, who: str, method: str, path: str, body: object = None, **h
     with urllib.request.urlopen(request, timeout=60) as response:
         content = response.read()
     return dict(json.loads(content)) if content else {}
+
+
+def published(pages: str, operator: str, prices: object) -> None:
+    """Publish a price list, and wait until it is in force: what is booked in the second before has no price of it."""
+    new = asked(pages, operator, "POST", "v1/price-lists", prices)["price_list"]
+    in_force = datetime.fromisoformat(new["published_at"])
+    while (left := (in_force - datetime.now(UTC)).total_seconds()) > 0:
+        time.sleep(left)
 
 
 def leases_of(pages: str, who: str, state: str = "current") -> list[dict[str, Any]]:

@@ -235,7 +235,7 @@ def test_a_lost_answer_never_books_twice(shared, page_of, complaints):
     assert len(leases_of(shared, ALICE)) == 1
 
 
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+@pytest.mark.parametrize("look", [pytest.param("light", marks=pytest.mark.nightly), "dark", "phone"])
 def test_the_dialog_is_accessible(demo, page_of, look):
     options = {"color_scheme": "dark"} if look == "dark" else {}
     if look == "phone":

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -20,7 +21,8 @@ from tests.web.service import asked, booked, leases_of
 BOB = "bob:chemistry:member"
 START = (datetime.now(UTC) + timedelta(days=20)).replace(hour=9, minute=0, second=0, microsecond=0)
 END = START + timedelta(days=2)
-EDITS = 24
+EDITS = 24 if os.environ.get("FULL") else 14
+"""How many random edits of a form are made, with each change and each night."""
 DIALOG = "dialog[open]"
 
 

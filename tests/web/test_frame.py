@@ -36,7 +36,7 @@ def test_a_browser_that_opens_the_service_is_led_to_the_pages(demo, page_of):
 
 
 @pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+@pytest.mark.parametrize("look", [pytest.param("light", marks=pytest.mark.nightly), "dark", "phone"])
 def test_axe_finds_nothing_serious_and_nothing_overflows(demo, page_of, path, look):
     options = {"color_scheme": "dark"} if look == "dark" else {}
     if look == "phone":
@@ -61,11 +61,13 @@ def test_on_a_phone_an_operator_reaches_every_page(demo, page_of):
         "Notifications",
         "Resources",
         "Usage",
+        "Spending",
         "History",
         "Overview",
         re.compile(r"Problems\d*"),
         "Hosts",
         "Maintenance",
+        "Prices",
         "Managers",
         "All leases",
     ]

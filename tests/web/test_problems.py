@@ -38,12 +38,22 @@ PROBLEM = {
     "since": "2030-05-01T08:00:00Z",
     "summary": "start_lease of lease gan-training has failed 5 times",
     "explanation": [
-        "The last reason is: host cn12 runs 1 servers that belong to no reservation.",
+        "The last reason is: host cn12 runs 1 server that belongs to no reservation.",
         "It is tried again at 2030-05-01 08:05:20.",
     ],
     "actions": ["retry", "give_up"],
     "lease_id": None,
     "region": "",
+    "resource_id": None,
+}
+FAILED = {
+    **PROBLEM,
+    "id": "resource:9f2c01aa",
+    "kind": "resource",
+    "summary": "host node-1 has failed",
+    "explanation": ["The monitor says: it is down."],
+    "actions": ["recheck"],
+    "resource_id": "host/1",
 }
 
 
@@ -71,6 +81,56 @@ def test_operators_whose_pages_cannot_begin_are_told_so_too_and_others_are_not(s
         expect(page.get_by_text("Keystone is away")).to_be_visible()
         expect(page.get_by_text("blazar-status upgrade check")).to_have_count(times)
         assert serious(page) == []
+
+
+def test_pages_stand_while_no_manager_answers_say_so_and_go_on_when_one_does(shared, page_of, complaints):
+    complaints.expected.add("503")
+    page = page_of(f"{shared}overview", ADMIN)
+    whole = asked(shared, ADMIN, "GET", "v1/info")["info"]
+    notice = "No blazar-manager answers at present: nothing can be shown or changed until one does"
+    bare = {name: whole[name] for name in ("now", "user_id", "project_id", "allowed", "kinds")}
+    bare |= {"bounds": {"page": 1000}, "notice": notice}
+    error = {
+        "code": "reservation.manager_unavailable",
+        "status": 503,
+        "title": "",
+        "detail": "no blazar-manager answered",
+    }
+    # What is answered here says no time, by which a page would put a clock right that begins in 1970.
+    page.clock.install(time=whole["now"])
+    page.route(re.compile(r"/v1/(?!info)"), lambda route: route.fulfill(status=503, json={"errors": [error]}))
+    page.route("**/v1/info", lambda route: route.fulfill(json={"info": bare}))
+    page.goto(f"{shared}problems")
+    expect(page.get_by_text(notice)).to_be_visible()
+    expect(page.get_by_role("link", name="Managers")).to_be_visible()
+    expect(page.get_by_text("no blazar-manager answered").first).to_be_visible()
+    assert serious(page) == []
+    for name in ("", "calendar", "leases", "notifications", "maintenance"):
+        page.goto(f"{shared}{name}")
+        expect(page.get_by_text(notice)).to_be_visible()
+    page.unroute_all()
+    page.clock.fast_forward(16_000)
+    expect(page.get_by_text(notice)).to_have_count(0)
+
+
+def test_a_failed_host_leads_to_its_page_and_back_to_what_can_be_done(shared, page_of):
+    page = page_of(f"{shared}overview", ADMIN)
+    page.route(re.compile(r"/v1/problems\?"), lambda route: route.fulfill(json={"problems": [FAILED], "links": []}))
+    page.goto(f"{shared}problems")
+    expect(page.get_by_role("link", name="host node-1 has failed")).to_have_attribute(
+        "href", re.compile(r"resource\?kind=host&id=1$")
+    )
+
+    def fail_first(route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        body["resources"][0]["failure"] = {"reason": "it is down", "since": "2030-05-01T08:00:00Z"}
+        route.fulfill(response=answer, json=body)
+
+    page.route(re.compile(r"/v1/resources/host\?"), fail_first)
+    page.goto(f"{shared}hosts")
+    expect(page.get_by_role("link", name="What to do")).to_have_attribute("href", re.compile("problems$"))
+    assert serious(page) == []
 
 
 LOST = {

@@ -114,7 +114,7 @@ def test_the_figures_are_saved_as_the_service_writes_them(demo, page_of):
     assert len(rows) == len(told)
 
 
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+@pytest.mark.parametrize("look", [pytest.param("light", marks=pytest.mark.nightly), "dark", "phone"])
 @pytest.mark.parametrize("who", [ADMIN, ALICE])
 def test_everybody_can_read_it(demo, page_of, look, who):
     options: dict[str, Any] = {"color_scheme": "dark"} if look == "dark" else {}
@@ -137,6 +137,22 @@ def test_on_a_phone_each_figure_says_what_it_is(demo, page_of):
     assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"Reserved "'
     scrolls = "all => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length"
     assert page.locator(".table-scroll").evaluate_all(scrolls) == 0
+
+
+def test_on_a_phone_the_days_of_a_month_are_folded_to_the_last_week(demo, page_of):
+    page = page_of(demo + LAST_MONTH + "&step=day", ADMIN, viewport={"width": 390, "height": 844})
+    rows = page.get_by_role("table", name="Figures by day").locator("tbody tr")
+    expect(rows.first).to_be_attached()
+    shown = "all => all.filter((one) => one.offsetParent !== null).length"
+    assert (rows.evaluate_all(shown), rows.count() > 27) == (7, True)
+    assert serious(page) == []
+    page.get_by_role("button", name=re.compile("^Show all")).click()
+    expect(page.get_by_role("button", name=re.compile("^Show all"))).to_have_count(0)
+    assert rows.evaluate_all(shown) == rows.count()
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.reload()
+    expect(rows.first).to_be_visible()
+    assert rows.evaluate_all(shown) == rows.count()
 
 
 def test_who_has_reserved_nothing_is_told_so_and_what_runs_counts(shared, page_of):

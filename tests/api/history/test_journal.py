@@ -16,6 +16,7 @@ from blazar.model.base.clock import zulu
 from blazar.model.journal.entries import ObjectType, Verb
 from blazar.model.resources.resource import HOST as HOST_KIND
 from tests.api.conftest import app_of, client_of, token
+from tests.prices import a_document
 from tests.statements import counted
 from tests.world import NOON, PROJECT, World
 
@@ -243,6 +244,8 @@ STORY = (
     Step("delete_maintenance", "DELETE", "/v1/maintenances/{window}", None, "maintenance deleted"),
     Step("create_maintenance", "POST", "/v1/maintenances", NOW_ON, "maintenance created", "window"),
     Step("end_maintenance", "POST", "/v1/maintenances/{window}/end", None, "maintenance changed"),
+    Step("update_power_of_host", "PUT", "/v1/power/hosts/1", {"policy": "keep"}, "resource changed"),
+    Step("publish_price_list", "POST", "/v1/price-lists", a_document(), "price_list created"),
     Step("create_subscription", "POST", "/v1/subscriptions", RECEIVER, "subscription created", "told"),
     Step("update_subscription", "PATCH", "/v1/subscriptions/{told}", {"state": "paused"}, "subscription changed"),
     Step("replay_subscription", "POST", "/v1/subscriptions/{told}/replay", {"after": 0}, "subscription changed"),
@@ -251,6 +254,7 @@ STORY = (
 )
 
 ELSEWHERE = {
+    "correct_charge": "tests/api/billing/test_statements.py",
     **dict.fromkeys(("keep_lease", "hold_lease", "let_go_of_lease"), "tests/manager/use/test_unused.py"),
     **dict.fromkeys(("swap_host", "split_lease", "merge_leases"), "tests/manager/surgery/test_told.py"),
     **dict.fromkeys(
@@ -260,6 +264,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("move_reservation", "move_device_reservation", "move_resource_reservation"), "tests/store/test_history.py"
     ),
+    **dict.fromkeys(("wake_host", "update_power_of_pool", "wake_pool"), "tests/api/power/test_power.py"),
     "act_on_problem": "tests/manager/repair/test_actions.py",
 }
 """What is an operation on a lease that such a story does not get to: the tests that read of it in histories."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from blazar.api.http.identity import KeystoneIdentity
 from blazar.api.http.middleware import behind_keystone
 from blazar.api.parts import BUILTIN
 from blazar.cmd import audit, config
+from blazar.cmd.sent_later import SentLater
 from blazar.model.base.errors import InvalidInput
 from tests.api.conftest import app_of
 from tests.api.http.test_keystone import Client, keystone, of, token  # noqa: F401 - a fixture
@@ -99,15 +102,21 @@ def audited(world, tmp_path):
         conf.set_override("transport_url", "fake:/") if "transport_url" in conf else None
         inside = audit.put_audit_before(app_of(world.manager, KeystoneIdentity(), auth_uri=None), conf)
         _impl_test.reset()
+        sending.extend(one.messages for one in [inside] if isinstance(one, audit.AuditedChanges))
         return Client(AccessLog(behind_keystone(inside, conf)))
 
+    sending.clear()
     return make
 
 
 ON = ("[audit]", "enabled = true", f"map_file = {MAP}")
 
 
+sending: list[SentLater] = []
+
+
 def told() -> list[tuple[str, dict]]:
+    assert all(messages.wait_until_sent(20) for messages in sending)
     return [(message["event_type"], message["payload"]) for _, message, _, _ in _impl_test.NOTIFICATIONS]
 
 
@@ -152,6 +161,64 @@ def test_without_the_option_nothing_is_told_and_the_application_is_as_it_was(aud
     http = audited()
     http.delete(f"/v1/leases/{ID}", headers=of("t-member"))
     assert told() == []
+
+
+class Bus:
+    """Notes what it is sent, once it is let."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.sent: list[str] = []
+
+    def notify(self, context, event_type, payload) -> None:
+        self.open.wait(20)
+        if event_type == "lost":
+            try:
+                raise ConnectionError("the bus is away")
+            except ConnectionError:
+                logging.getLogger("oslo_messaging.notify.messaging").exception("Could not send %s", payload)
+        elif event_type == "odd":
+            raise KeyError(event_type)
+        else:
+            self.sent.append(payload["id"])
+
+
+def test_no_request_waits_for_the_bus_and_what_it_does_not_take_is_lost_in_one_sentence(caplog):
+    caplog.set_level(logging.INFO)
+    bus = Bus()
+    messages = SentLater(bus.notify, "Messages of the audit", most=3)
+    begin = time.monotonic()
+    for number in range(5):
+        messages.notify({}, "audit.http.request", {"id": number})
+    assert time.monotonic() - begin < 5
+    assert not messages.wait_until_sent(0.02)
+    assert "Messages of the audit are lost: 3 wait for the bus" in caplog.text
+    bus.open.set()
+    assert messages.wait_until_sent(20)
+    # One was on its way, and three waited.
+    assert bus.sent[:3] == [0, 1, 2]
+    assert len(bus.sent) in (3, 4)
+    caplog.clear()
+    for _ in range(3):
+        messages.notify({}, "lost", {"id": "secret of the payload"})
+        assert messages.wait_until_sent(20)
+    assert "lost meanwhile: ConnectionError: the bus is away" in caplog.text
+    assert "secret of the payload" not in caplog.text
+    assert "Traceback" not in caplog.text
+    messages.notify({}, "odd", {})
+    messages.notify({}, "audit.http.request", {"id": "last"})
+    assert messages.wait_until_sent(20)
+    assert bus.sent[-1] == "last"
+
+
+def test_a_message_tells_what_was_when_it_was_written():
+    bus, payload = Bus(), {"id": ["pending"]}
+    messages = SentLater(bus.notify, "Messages of the audit", copied=True)
+    messages.notify({}, "audit.http.request", payload)
+    payload["id"][0] = "success"
+    bus.open.set()
+    assert messages.wait_until_sent(20)
+    assert bus.sent == [["pending"]]
 
 
 def test_a_map_that_is_not_there_is_said_at_the_start(audited):

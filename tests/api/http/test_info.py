@@ -12,9 +12,11 @@ from blazar.api.http.identity import StandaloneIdentity
 from blazar.api.http.queries import ApiBounds, PageBounds
 from blazar.enforcement.limits import MaxLeaseDurationFilter
 from blazar.manager.common.settings import Settings
+from blazar.model.base.errors import ManagerUnavailable, NothingDone, OutOfTime
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.leases.limits import Bounds
 from tests.api.conftest import app_of, client_of, token
+from tests.observed import FailingManager
 from tests.statements import counted
 from tests.world import World
 
@@ -69,6 +71,22 @@ def test_the_ways_by_which_subscribers_are_told_are_those_that_the_service_has(s
     assert info(client_of(app_of(world.manager)))["channels"] == ["webhook", "mail"]
     world.mail.enabled = False
     assert info(client_of(app_of(world.manager)))["channels"] == ["webhook"]
+
+
+@pytest.mark.parametrize("error", [ManagerUnavailable("away"), NothingDone("away"), OutOfTime("away")], ids=repr)
+def test_without_a_manager_the_api_says_what_it_knows_itself(world, error):
+    whole = info(client_of(app_of(world.manager)), **token("curie", "physics"))
+    http = client_of(app_of(FailingManager(world.manager, {"service.facts": error})))
+    bare = info(http, **token("curie", "physics"))
+    assert bare["notice"].startswith("No blazar-manager answers at present")
+    for name in ("user_id", "project_id", "allowed", "kinds"):
+        assert bare[name] == whole[name]
+    assert bare["bounds"].items() <= whole["bounds"].items()
+    assert bare["bounds"]["page"] == 1000
+    assert whole.keys() - bare.keys() == {
+        "resource_types", "before_end", "cleaning_seconds", "limits", "idempotency_seconds", "channels",
+    }  # fmt: skip
+    assert "notice" not in whole
 
 
 @pytest.mark.slow

@@ -52,6 +52,9 @@ TOKENS = {
     "nobody": {"X-Auth-Token": "nobody"},
 }
 
+SERVED = Served(BUILTIN, newest=(1, 1))
+"""What is served of a service at 1.1, whose routes are made once."""
+
 both = pytest.mark.parametrize("root", ["/v1", "/v2"])
 
 
@@ -105,6 +108,7 @@ def test_the_tables_cover_every_route_that_needs_a_token():
         assert there or row.is_open or (row.method, row.url) in IN_LISTS, row.name
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(28)
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("root", "method", "path", "body", "statuses"), ON_A_LEASE)
@@ -118,6 +122,7 @@ def test_leases(http, lease, root, method, path, body, statuses, number):
         assert len(http.get("/v1/leases").json["leases"]) == 1
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(52)
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_CALENDAR)
@@ -131,6 +136,7 @@ def test_what_came_with_1_1(http, lease, method, path, body, statuses, number):
         assert lease["id"] not in answer.text or lease["id"] in answer.request.path
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(38)
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_RESOURCES)
@@ -142,6 +148,7 @@ def test_resources_are_for_operators_and_members_see_some_of_them(http, world, m
     assert WHO[number] == "admin" or "node-" not in answer.text
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(34)
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_MORE)
@@ -158,6 +165,7 @@ def test_series_surgery_transfers_and_maintenance(http, lease, method, path, bod
         assert "own plan" not in answer.text
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(23)
 @pytest.mark.parametrize("who", WHO)
 @pytest.mark.parametrize(("root", "method", "path", "body", "status"), ON_HOSTS)
@@ -169,6 +177,7 @@ def test_hosts_are_for_operators(http, root, method, path, body, status, who):
         assert http.get("/v1/os-hosts/1").json["host"]["rack"] == "r0"
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(10)
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_ADDRESSES)
@@ -180,6 +189,7 @@ def test_readers_see_addresses_and_only_operators_change_them(http, world, metho
     assert world.manager.resources.all(FLOATING_IP) == (() if answer.status_code == 204 else (address,))
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(28)
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_NETWORKS)
@@ -193,6 +203,7 @@ def test_network_segments_are_for_operators(http, world, method, path, body, sta
         assert kept == [(segment.external_id, {})]
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(29)
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_DEVICES)
@@ -257,12 +268,12 @@ def test_a_relaxed_get_rule_does_not_allow_changes(world, root):
     assert lease_in(http.get(url, headers=frida).json)["name"] == "own plan"
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_FEEDS)
 def test_feeds(world, method, path, body, statuses, number):
-    served = Served(BUILTIN, newest=(1, 1))
-    http = client_of(create_app(world.manager, identity=StandaloneIdentity(), served=served))
+    http = client_of(app_of(world.manager, served=SERVED))
     version = {"OpenStack-API-Version": "reservation 1.1"}
     mine = {"kind": "user", "name": "a feed"}
     feed = http.post("/v1/feeds", json=mine, headers={**version, **TOKENS["member"]}).json["feed"]
@@ -274,11 +285,12 @@ def test_feeds(world, method, path, body, statuses, number):
     assert answer.status_code == statuses[number]
 
 
+@pytest.mark.share(3)
 @pytest.mark.sample(10)
 @pytest.mark.parametrize("number", range(len(WHO)), ids=WHO)
 @pytest.mark.parametrize(("method", "path", "body", "statuses"), ON_SUBSCRIPTIONS)
 def test_subscriptions(world, method, path, body, statuses, number):
-    http = client_of(create_app(world.manager, identity=StandaloneIdentity(), served=Served(BUILTIN, newest=(1, 1))))
+    http = client_of(app_of(world.manager, served=SERVED))
     version = {"OpenStack-API-Version": "reservation 1.1"}
     made = {
         name: http.post("/v1/subscriptions", json=asked, headers={**version, **TOKENS[who]}).json["subscription"]["id"]

@@ -121,6 +121,12 @@ OF_KIND: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 NO_EFFECT: Mapping[str, str] = {
     "find_availability": "a question",
+    "publish_price_list": "what leases cost",
+    "correct_charge": "what leases cost",
+    "update_power_of_host": "by what a host is switched: 1.0 switches none",
+    "wake_host": "power that a host would have where none is switched",
+    "update_power_of_pool": "by what a pool is switched: 1.0 switches none",
+    "wake_pool": "power that a pool would have where none is switched",
     "create_feed": "a link to read by",
     "delete_feed": "a link to read by",
     "create_subscription": "a message to read",

@@ -24,11 +24,13 @@ from blazar.api.series.routes import GET as SEE_SERIES
 from blazar.api.subscriptions.routes import GET as SEE_SUBSCRIPTIONS
 from blazar.model.base.clock import zulu
 from blazar.model.feeds import FeedKind, FeedOwner, FeedRequest
+from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import EventType
 from blazar.model.maintenance.windows import MaintenanceRequest
 from blazar.model.subscriptions.details import Channel, SubscriptionRequest
 from tests.api.conftest import token
 from tests.api.http.test_policy import policy
+from tests.prices import a_document
 from tests.world import a_series
 
 ROUTES = Served(BUILTIN).routes
@@ -80,8 +82,11 @@ def url(world):
         "lease_id": lambda: world.lease(start=timedelta(days=1)).id,
         "floating_ip_id": lambda: world.register_addresses(10)[0].external_id,
         "network_id": lambda: world.register_segments(101)[0].external_id,
+        "pool_id": lambda: world.register_pools(1)[0].external_id,
         "device_id": lambda: world.register_device().external_id,
         "reservation_id": lambda: "none",
+        "version": lambda: a_price_list(world),
+        "month": lambda: "2030-04",
         "feed_id": a_feed,
         "subscription_id": a_subscription,
         "maintenance_id": lambda: a_window(world),
@@ -105,6 +110,11 @@ def a_problem(world) -> str:
     lease = world.lease(start=timedelta(minutes=1))
     world.clock.to(lease.window.start + timedelta(minutes=2))
     return f"event:{lease.event(EventType.START).id}"
+
+
+def a_price_list(world) -> str:
+    """Publish a price list, and return its version."""
+    return world.manager.price_lists.publish(a_document(), Actor("root", "demo")).new.id
 
 
 def a_window(world) -> str:

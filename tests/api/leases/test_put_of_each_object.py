@@ -9,6 +9,7 @@ import pytest
 
 from blazar.api.http.routes import Root, Route
 from blazar.api.parts import BUILTIN
+from blazar.model.resources.resource import VOLUME
 from tests.api.conftest import token
 from tests.api.http.test_sending_back import world  # noqa: F401 (a fixture that the tests take)
 from tests.api.leases.test_put_of_an_answer import SERIES, Caller, lease_of
@@ -64,8 +65,14 @@ PATHS: dict[str, Callable[[World], list[str]]] = {
     "/subscriptions/mine": lambda service: ["/v1/subscriptions/mine"],
     "/resources/{kind}/{resource_id}": _resources,
     "/maintenances/{maintenance_id}": lambda service: [_maintenance(service)],
+    "/power/hosts/{host_id}": lambda service: ["/v1/power/hosts/1"],
+    "/power/pools/{pool_id}": lambda service: [
+        f"/v1/power/pools/{service.manager.resources.all(VOLUME)[0].external_id}"
+    ],
 }
 """What makes objects of each path and returns their paths."""
+WITHOUT_REVISION = {"/power/hosts/{host_id}", "/power/pools/{pool_id}"}
+"""What changes by itself, so that nobody can insist on a tag."""
 
 
 def test_every_object_that_can_be_shown_and_changed_is_sent_back_here():
@@ -89,7 +96,10 @@ def test_the_answer_of_each_object_changes_nothing(world, path):  # noqa: F811
             ((_, value),) = before.json.items()
             after = caller.ask(routes[0].method, place, value)
             assert after.status_code == 200, (place, version, after.text)
-            assert (after.json, after.headers["ETag"]) == (before.json, before.headers["ETag"])
+            assert (after.json, after.headers.get("ETag")) == (before.json, before.headers.get("ETag"))
+            assert ("ETag" in after.headers) is (path not in WITHOUT_REVISION)
+            if path in WITHOUT_REVISION:
+                continue
             stale = {**caller.headers, "If-Match": '"12345"'}
             outdated = {**value, "created_at": "2029-01-01T00:00:00Z"}
             # A misspelt change needs no look at the object.

@@ -55,7 +55,7 @@ def test_a_lease_tells_how_it_waits_and_then_starts(http, world):
     assert (answer.status_code, lease["status"]) == (201, "WAITING")
     until = {"queued_at": "2030-04-01T12:00:00Z", "until": "2030-04-02T12:00:00Z"}
     until |= {"earliest": "2030-04-01T12:00:00Z"}
-    until |= {"latest": None, "at_least": None, "advance": False, "tries": None, "failed_tries": []}
+    until |= {"latest": None, "at_least": None, "advance": False, "max_price": None, "tries": None, "failed_tries": []}
     assert lease["wait"] == {**until, "position": None, "estimated_start": None, "reason": None}
     world.run()
     lease = ask(http, "GET", f"/v1/leases/{lease['id']}").json["lease"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blazar.api.http.routes import Route
+from tests.prices import a_document
 
 BOTH = ("1.0", "1.1")
 """The lowest version and the newest, which has all that those between have."""
@@ -166,6 +167,7 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "hold_lease": _new(Ask(403)),
     "let_go_of_lease": _new(Ask(403)),
     "list_lease_history": _new(Ask(200)),
+    "show_lease_energy": _new(Ask(200)),
     "list_history": _new(
         Ask(200, query="with_count=true"),
         Ask(200, query="after=1&object_type=lease"),
@@ -338,6 +340,25 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "delete_maintenance": [Ask(403)],
     "end_maintenance": [Ask(403)],
     "list_managers": [Ask(403)],
+    "show_power": [Ask(403)],
+    "list_power_of_hosts": [Ask(403), Ask(403, query="state=off")],
+    "show_power_of_host": [Ask(403)],
+    "update_power_of_host": [Ask(403, body={"policy": "keep"})],
+    "wake_host": [Ask(403)],
+    "list_power_log_of_host": [Ask(403)],
+    "list_power_of_pools": [Ask(403)],
+    "show_power_of_pool": [Ask(403)],
+    "update_power_of_pool": [Ask(403, body={"policy": "keep"})],
+    "wake_pool": [Ask(403)],
+    "list_power_log_of_pool": [Ask(403)],
+    "list_statements": [Ask(), Ask(403, query="all_projects=true"), Ask(query="project_id={project}")],
+    "show_statement": [Ask(404), Ask(404, query="format=focus")],
+    "list_charges": [Ask(), Ask(403, query="all_projects=true"), Ask(query="project_id={project}")],
+    "correct_charge": [Ask(403, body={"corrects": 1, "amount": "-1", "reason": "slow"})],
+    "list_price_lists": [Ask()],
+    "show_price_list": [Ask()],
+    "publish_price_list": [Ask(403, body=a_document()), Ask(403, query="dry_run=true", body=a_document())],
+    "list_budgets": [Ask(), Ask(403, query="all_projects=true"), Ask(query="project_id={project}")],
     "show_usage": [
         Ask(query="group_by=project,user,lease_kind"),
         Ask(query="group_by=property,region&property=gpu&step=day"),

@@ -22,12 +22,13 @@ from blazar.clouds.simulated import State
 from blazar.clouds.simulated.state import NetworkState, SubnetState
 from blazar.model.base.errors import CloudRefused
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.requests import ReservationRequest
+from blazar.model.leases.requests import Actor, ReservationRequest
 from blazar.model.maintenance.windows import MaintenanceRequest
 from blazar.model.resources.changes import Disabling, ResourceChange
 from blazar.model.resources.resource import HOST
 from blazar.store.sql.tables import events, feeds, leases, reservations, resources, subscriptions
 from tests.api.conftest import app_of, token
+from tests.prices import a_document
 from tests.tables import new_sqlite, sqlite_engine
 from tests.world import NOON, ManualClock, World, a_host, addresses, flavored, host_request, instances, of_hosts
 
@@ -102,7 +103,7 @@ class Marked:
         self.world.engine.dispose()
         engine = sqlite_engine(shutil.copy(str(self.world.engine.url.database), folder / "copy.sqlite"))
         with self.world.simulated.inspect() as state:
-            copied = State.from_json(state.to_json())
+            copied = state.copy()
         clock = ManualClock(self.world.clock.instant)
         world = World(engine, state=copied, clock=clock, register=False, cleaning_time=CLEANING)
         return Marked(world, self.own, self.theirs, self.nobodys)
@@ -163,6 +164,7 @@ def marked(folder: Path) -> Marked:
     address, *_ = world.register_addresses(10, 11, 12)
     (segment,) = world.register_segments(101)
     device = world.register_device()
+    (pool,) = world.register_pools(1)
     world.simulated.operators.offer_flavor(Flavor("small", "m1.small", 1, 512, 1, public=True))
     world.simulated.operators.offer_flavor(Flavor("own-1", "own.small", 1, 512, 1), projects=[OWN])
     world.simulated.operators.offer_flavor(Flavor(f"{MARK}1", f"{MARK}.small", 1, 512, 1), projects=[OTHER])
@@ -198,8 +200,12 @@ def marked(folder: Path) -> Marked:
         f"disks of {MARK}", begin, begin + HOUR, hosts=(host_id(RESTRICTED),), reason=f"{MARK} wants more"
     )
     maintenance = world.manager.maintenances.create(window).maintenance
+    projects = [{"project_id": OWN, "factor": "0.9"}, {"project_id": OTHER, "factor": "0.123457"}]
+    world.manager.price_lists.publish(a_document(projects=projects), Actor(f"user-of-{MARK}", OTHER))
     own = {
         "maintenance": mine.id,
+        "version": "1",
+        "month": "2030-04",
         **{"problem": f"event:{mine.events[0].id}", "action": "retry"},
         **_of(mine, own_feed, own_feed),
         "series": own_series,
@@ -208,6 +214,7 @@ def marked(folder: Path) -> Marked:
         **{"label": labels[host_id(1)], "host": host_id(1), "floating_ip": address.external_id},
         "network": segment.external_id,
         "device": device.external_id,
+        "pool": pool.external_id,
         **{"kind": "host", "resource": labels[host_id(1)]},
     }
     own |= {f"my_{place}": value for place, value in own.items()}

@@ -12,7 +12,7 @@ from flask import Flask
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from blazar.api.reports.csv_text import Column, _spread, answer_csv, flatten_row, render_csv, wants_csv
+from blazar.api.http.csv_text import Column, _spread, answer_csv, flatten_row, render_csv, wants_csv
 
 COLUMNS = (Column("day"), Column("project_name"), Column("reserved", is_time=True), Column("leases"))
 FORMULAS = "=+-@\t\r\n"

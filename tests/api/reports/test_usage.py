@@ -13,7 +13,7 @@ from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
-from tests.world import NOON, PROJECT, World, a_host
+from tests.world import NOON, PROJECT, World, a_host, instances
 
 HOUR = timedelta(hours=1)
 OPERATOR, CURIE = token("root", "admin", "admin"), token("curie", PROJECT)
@@ -58,6 +58,7 @@ def test_a_report_has_the_sums_of_its_period(two_projects, http):
         "step": "all",
         "computed_through": "2030-04-01T18:00:00Z",
         "unit": "seconds",
+        "unbooked": None,
     }
     biology, physics = report["rows"]
     assert (biology["project_id"], biology["reserved"], biology["leases"]) == ("biology", 3600, 1)
@@ -164,7 +165,7 @@ def test_the_number_of_statements_does_not_depend_on_leases(world, http):
     for number in range(3):
         world.lease(a_host(), hours=1, start=number * HOUR, project=f"p{number}")
     world.run_to(NOON + 6 * HOUR)
-    assert [count(query) for query in queries] == before == [7, 7]
+    assert [count(query) for query in queries] == before == [8, 8]
 
 
 def test_it_is_csv_by_parameter_or_header_with_the_same_figures(two_projects, http):
@@ -196,3 +197,100 @@ def test_csv_has_a_tag_like_any_answer(two_projects, http):
     first = ask(http, f"{DAY}&format=csv")
     again = ask(http, f"{DAY}&format=csv", who={**OPERATOR, "If-None-Match": first.headers["ETag"]})
     assert (again.status_code, ask(http).headers["ETag"] == first.headers["ETag"]) == (304, False)
+
+
+def rate(world, number: int, **watts) -> None:
+    host = world.store.resources.catalog(HOST).resources[number]
+    world.manager.resources.change(
+        HOST, host.external_id, ResourceChange({f"power_{k}_w": v for k, v in watts.items()})
+    )
+
+
+def test_the_energy_of_hosts_is_by_their_ratings(world, http):
+    rate(world, 0, idle="180", max="420")
+    rate(world, 1, idle="100.5", max="300")
+    world.lease(a_host(3), hours=2)
+    world.run_to(NOON + 3 * HOUR)
+    # Half of the load for two hours: 300 W and 200.25 W; the third host has no rating.
+    (row,) = rows(ask(http))
+    assert (row["reserved"], row["energy_wh"]) == (6 * 3600, 1000)
+    (row,) = rows(ask(http, f"{DAY}&group_by=project", who=CURIE))
+    assert row["energy_wh"] == 1000
+
+
+def test_energy_is_cut_at_parts_and_rounded_once_in_each(world, http):
+    rate(world, 0, idle="1", max="1")
+    rate(world, 1, idle="1", max="1")
+    world.lease(a_host(2), start=11 * HOUR + HOUR / 2, hours=1)
+    world.run_to(NOON + 13 * HOUR)
+    found = rows(ask(http, "from=2030-04-01&to=2030-04-03&step=day"))
+    assert [(row["from"], row["energy_wh"]) for row in found] == [
+        ("2030-04-01T00:00:00Z", 1),
+        ("2030-04-02T00:00:00Z", 1),
+    ]
+
+
+@pytest.mark.parametrize("watts", [{}, {"idle": "180"}, {"idle": "420", "max": "180"}, {"idle": "1e9", "max": "x"}])
+def test_hosts_without_a_rating_that_can_be_have_no_energy(world, http, watts):
+    if watts:
+        for number in range(3):
+            rate(world, number, **watts)
+    world.lease(a_host(3), hours=2)
+    world.run_to(NOON + 3 * HOUR)
+    (row,) = rows(ask(http))
+    assert (row["reserved"], row["energy_wh"]) == (6 * 3600, None)
+
+
+def test_servers_on_shared_hosts_have_no_energy(world, http):
+    for number in range(3):
+        rate(world, number, idle="180", max="420")
+    world.lease(instances(2), hours=2)
+    world.run_to(NOON + 3 * HOUR)
+    (row,) = rows(ask(http))
+    assert (row["reserved"], row["energy_wh"]) == (4 * 3600, None)
+
+
+def test_the_energy_of_closed_days_is_that_of_open_ones(world, http):
+    rate(world, 0, idle="180", max="420")
+    world.lease(a_host(3), hours=2)
+    world.run_to(NOON + 3 * HOUR)
+    before = rows(ask(http))
+    world.run_to(NOON + 40 * HOUR)
+    assert world.manager.usage_days.run_once() > 0
+    assert rows(ask(http)) == before
+
+
+def test_operators_are_told_what_hosts_drew_that_no_lease_had(world, two_projects, http):
+    hosts = world.store.resources.catalog(HOST).resources
+    for host in hosts:
+        rated = {"power_idle_w": "100", "power_max_w": "300"}
+        world.manager.resources.change(HOST, host.external_id, ResourceChange(rated))
+    answer = ask(http, f"{DAY}&unbooked=true&group_by=project")
+    seconds = len(hosts) * 6 * 3600 - 5 * 3600
+    assert [row["energy_wh"] for row in rows(answer)] == [200, 800]
+    assert answer.json["report"]["unbooked"] == {
+        "idle": {
+            "resource_seconds": seconds,
+            "energy_wh": seconds // 36,
+            "source": "rated",
+            "unknown_seconds": 0,
+            "gco2": None,
+        },
+        "asleep": {"resource_seconds": 0, "energy_wh": None, "source": None, "unknown_seconds": 0, "gco2": None},
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "who", "status", "sentence"),
+    [
+        ("unbooked=true", CURIE, 403, "unbooked is told to operators only; leave it out"),
+        ("unbooked=true&project_id=biology", OPERATOR, 400, "unbooked is of no project; leave out project_id"),
+        ("unbooked=true&format=csv", OPERATOR, 400, "ask for JSON, or leave unbooked out"),
+        ("unbooked=yes", OPERATOR, 400, "true or false"),
+        ("unbooked=true&from=2030-01-01", OPERATOR, 400, "unbooked covers at most 31 days"),
+    ],
+)
+def test_what_belongs_to_nobody_is_refused_with_what_to_leave_out(http, query, who, status, sentence):
+    answer = ask(http, query, who=who)
+    assert answer.status_code == status
+    assert sentence in answer.json["errors"][0]["detail"]

@@ -57,6 +57,8 @@ def test_an_opening_is_found_and_booked_and_reasons_name_nobody(http, world):
         "open_until": None,
         "reservations": [{"count": 3}],
         "refusals": [],
+        "price": None,
+        "waking": None,
     }
     (reason,) = found["reasons"]
     assert reason["message"] == "3 hosts; 2 booked until 2030-04-01 17:00 UTC; 1 free"

@@ -70,6 +70,7 @@ def test_a_series_is_made_shown_and_deleted(http):
         "changed": False,
         "reason": None,
         "opening": None,
+        "price": None,
     }
     assert len(rest) == 2
     url = f"/v1/series/{series['id']}"

@@ -11,11 +11,12 @@ import pytest
 
 from blazar.api.http.answers import PAGES
 from blazar.clouds.ports.webhooks import NoWebhooks
-from blazar.model.base.errors import InvalidInput, NotFound
+from blazar.model.base.errors import InvalidInput, ManagerUnavailable, NotFound, OutOfTime, StoreUnavailable
 from blazar.model.subscriptions.details import MOST_SUBSCRIPTIONS, SubscriptionRequest, own_id
 from blazar.model.subscriptions.events import list_event_names
 from blazar.store.subscriptions import subscriptions
 from tests.api.conftest import app_of, client_of, token
+from tests.observed import FailingManager
 from tests.statements import counted
 from tests.world import World
 
@@ -341,6 +342,19 @@ def test_a_link_that_leads_nowhere_says_in_a_browser_what_to_do(http, pages, pla
             assert place in shown.text
             told = http.open(path, method=method, headers={"Accept": "*/*"})
             assert (told.status_code, told.mimetype) == (404, "application/json")
+
+
+@pytest.mark.parametrize("error", [OutOfTime("away"), ManagerUnavailable("away"), StoreUnavailable("away")], ids=repr)
+def test_the_link_of_a_mail_is_a_page_in_a_browser_also_while_nobody_answers(world, error):
+    calls = {"subscriptions.check_link": error, "subscriptions.unsubscribe": error}
+    http = client_of(app_of(FailingManager(world.manager, calls)))
+    for method in ("GET", "POST"):
+        path = f"/unsubscribe/{own_id('curie')}/{'s' * 43}"
+        shown = http.open(path, method=method, headers={"Accept": "text/html,*/*;q=0.8"})
+        assert (shown.status_code, shown.mimetype, shown.headers["Retry-After"]) == (503, "text/html", "60")
+        assert "open the link once more in a few minutes" in shown.text
+        told = http.open(path, method=method, headers={"Accept": "*/*"})
+        assert (told.status_code, told.mimetype) == (503, "application/json")
 
 
 def test_no_project_has_more_than_twenty_also_of_requests_at_one_time(engine):

@@ -25,6 +25,7 @@ USAGE_ROW = {
     "overrun": 0,
     "returned": 86400,
     "leases": 14,
+    "energy_wh": 100800,
 }
 PERIOD = {
     "from": "2026-10-31T23:00:00Z",
@@ -86,7 +87,19 @@ def test_people_read_hours_and_of_which_period_they_are(run: Run, service: Any) 
     }
     head, row = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines() if "|" in line]
     assert head[:4] == ["project_id", "resource_type", "reserved", "used"]
-    assert row == ["physics", "physical:host", "336.0", "222.22", "83.33", "30.44", "2.0", "0.0", "24.0", "14"]
+    assert row == [
+        "physics",
+        "physical:host",
+        "336.0",
+        "222.22",
+        "83.33",
+        "30.44",
+        "2.0",
+        "0.0",
+        "24.0",
+        "14",
+        "100800",
+    ]
     assert err == "Hours from 2026-11-01 to 2026-12-01, as it was at 2026-11-23 11:15:42+01:00.\n"
 
 
@@ -254,3 +267,25 @@ def test_programs_get_ids_and_keystone_is_not_asked(run: Run, keystone: Any) -> 
     code, out, _ = run(*AS_CURIE, "report", "usage", "--by", "project", "-f", "csv", "-c", "project_id")
     assert (code, out.split()) == (0, ['"project_id"', f'"{PHYSICS}"', f'"{BIOLOGY}"'])
     assert not [request for request in keystone.request_history if request.path == "/v3/projects"]
+
+
+def test_the_energy_of_a_lease_is_shown_with_its_carbon(run: Run, service: Any) -> None:
+    lease = "6a3f9c0e-1d2b-4c5d-8e7f-0a1b2c3d4e5f"
+    carbon = {"gco2": 5800, "embodied_gco2": 1480, "sci_mg": 120833, "estimated": False, "complete": True}
+    energy = {
+        "computed_through": "2026-11-23T10:15:42Z",
+        "resource_seconds": 172800,
+        "energy_wh": 14400,
+        "source": "rated",
+        "unknown_seconds": 0,
+        "carbon": {**carbon, "embodied_complete": True},
+    }
+    service.get(f"{URL}/leases/{lease}/energy", json={"energy": energy, "links": []}, headers=NEW)
+    code, out, _ = run("lease", "energy", lease, "-f", "json")
+    assert code == 0
+    shown = json.loads(out)
+    assert (shown["energy_wh"], shown["gco2"], shown["sci_mg"], shown["source"]) == (14400, 5800, 120833, "rated")
+    without = {"energy": {**energy, "carbon": None}, "links": []}
+    service.get(f"{URL}/leases/{lease}/energy", json=without, headers=NEW)
+    code, out, _ = run("lease", "energy", lease, "-f", "json")
+    assert json.loads(out)["gco2"] is None

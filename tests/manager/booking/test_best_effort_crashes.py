@@ -29,7 +29,7 @@ def arrived(world: World) -> list[str]:
         return sorted(s.id for s in state.servers.values() if any(m.has_arrived(now) for m in s.migrations))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.parametrize("phase", ["before", "after"])

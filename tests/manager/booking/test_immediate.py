@@ -110,7 +110,7 @@ def test_what_is_not_ready_within_the_limit_is_refused(world):
     world.run_to(NOON + LIMIT)
     start = world.now(lease).event(EventType.START)
     assert start is not None
-    assert "belong to no reservation" in str(start.reason)
+    assert "belongs to no reservation" in str(start.reason)
     assert verdict(world, lease) is ImmediateVerdict.GONE
     assert world.store.calendar.of_lease(lease.id) == ()
     assert (world.store.events.next_due(), world.pool()) == (None, {"node-1", "node-2", "node-3"})

@@ -159,7 +159,7 @@ def check(world: World, survivor, books: Credits) -> None:
     assert books.held == {}
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("operation", "turn", "phase"), CASES)
 def test_whenever_a_manager_fails_leases_settle_books_agree_and_nothing_is_left(fresh, operation, turn, phase):
     for step in range(1, 100):

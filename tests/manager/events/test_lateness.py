@@ -35,7 +35,7 @@ def test_a_start_that_waits_is_told_of_at_five_minutes_ten_twenty_and_so_on(worl
     assert [(name, kind, minutes) for name, kind, minutes, _ in late()] == [
         (lease.id, "start_lease", minutes) for minutes in ("5", "10", "20", "40")
     ]
-    assert all("belong to no reservation" in reason for *_, reason in late())
+    assert all("belongs to no reservation" in reason for *_, reason in late())
 
 
 def test_a_snapshot_that_gets_nowhere_is_told_of(world, late):
@@ -45,9 +45,9 @@ def test_a_snapshot_that_gets_nowhere_is_told_of(world, late):
     hint = lease.reservations[0].id
     world.simulated.users.boot_server("thesis", project_id=PROJECT, user_id="curie", host=host, hint=hint)
     world.simulated.durations.snapshot = 3 * HOUR
-    world.run_to(NOON + 2 * HOUR - timedelta(minutes=31))
+    world.run_to(NOON + 2 * HOUR - timedelta(minutes=31), pause=timedelta(seconds=30))
     before = number(metrics.OVERDUE_ATTEMPTS, event="before_end_lease")
-    world.run_to(NOON + 2 * HOUR - timedelta(minutes=15))
+    world.run_to(NOON + 2 * HOUR - timedelta(minutes=15), pause=timedelta(seconds=30))
     assert world.now(lease).event(EventType.BEFORE_END).status is not EventStatus.DONE
     assert [(kind, minutes) for _, kind, minutes, _ in late()] == [
         ("before_end_lease", n) for n in ("5", "10", "20", "40")

@@ -119,6 +119,15 @@ def test_the_monitor_records_changes_of_a_host_in_the_cloud(world):
     assert {host.name: host.attributes["availability_zone"] for host in world.manager.resources.all(HOST)} == zones
 
 
+def test_a_host_that_is_closed_keeps_the_zone_by_which_it_is_asked_for(world):
+    """Nova shows none for it: a request for a zone would find no host that sleeps or is in maintenance."""
+    before = world.manager.resources.one(HOST, "1")
+    world.simulated.operators.host_disabled("node-1", "blazar power")
+    look(world, 1)
+    assert world.simulated.cloud.compute.hypervisor(id="1").availability_zone == ""
+    assert world.manager.resources.one(HOST, "1").details == before.details
+
+
 def test_a_host_that_the_cloud_has_lost_can_be_deleted(world):
     world.simulated.operators.host_vanishes("node-1")
     world.manager.resources.unregister(HOST, "1")

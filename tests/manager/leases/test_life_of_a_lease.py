@@ -359,7 +359,7 @@ def test_servers_of_others_found_at_the_start_are_not_deleted_and_told_about(wor
     world.run_to(NOON + HOUR + timedelta(seconds=30))
     assert world.simulated.operators.list_servers() == (server,)
     assert world.now(lease).status is LeaseStatus.STARTING
-    assert "node-2 runs 1 servers" in world.now(lease).event(EventType.START).reason
+    assert "node-2 runs 1 server" in world.now(lease).event(EventType.START).reason
     world.simulated.compute.begin_server_deletion(server.id)
     world.run_to(NOON + HOUR + timedelta(minutes=2))
     assert world.now(lease).status is LeaseStatus.ACTIVE

@@ -10,8 +10,10 @@ import oslo_messaging
 import pytest
 from oslo_config import cfg
 
+from blazar.cmd import assemble, config
 from blazar.manager.common.notifications import MessagingNotifier, render_payload
 from tests.conftest import RABBITMQ, missing
+from tests.openstack import eventually
 
 
 def a_configuration(*lines: str, tmp_path) -> cfg.ConfigOpts:
@@ -62,11 +64,34 @@ def test_a_bus_that_is_not_there_harms_no_lease(world, tmp_path, caplog):
     def fail(*_):
         raise ConnectionError("no bus")
 
-    notifier._notifier.info = fail
+    notifier._send = fail
     notifier.notify("lease.create", world.lease())
     assert "could not be sent" in caplog.text
     notifier.notify_moved("physics", ())
     assert "servers.moved to project physics could not be sent" in caplog.text
+
+
+def test_no_work_on_a_lease_waits_for_a_bus_that_does_not_answer(world, tmp_path, monkeypatch):
+    gate, sent, called = threading.Event(), [], threading.current_thread()
+
+    def send(self, context, event_type, payload):
+        assert threading.current_thread() is not called
+        gate.wait(20)
+        sent.append((event_type, payload["lease_id"]))
+
+    monkeypatch.setattr(oslo_messaging.Notifier, "info", send)
+    file = tmp_path / "blazar.conf"
+    file.write_text("")
+    notifier, lease = (
+        assemble._notifier(config.load(["--config-file", str(file)], program="blazar-test")),
+        world.lease(),
+    )
+    for kind in ("lease.create", "lease.update", "lease.delete"):
+        notifier.notify(kind, lease)
+    assert sent == []
+    gate.set()
+    eventually(lambda: len(sent) == 3)
+    assert sent == [(kind, lease.id) for kind in ("lease.create", "lease.update", "lease.delete")]
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from blazar.model.base.paging import Page
 from blazar.model.leases.states import LeaseStatus
 from tests.configured import Configured
+from tests.manager.billing.ledger import publish
 
 SERIES = {
     "name": "course",
@@ -135,6 +136,15 @@ def test_what_was_done_to_other_things_is_kept_as_long_as_the_file_says(start, d
     found = [entry.about for entry in service.store.journal.entries_after(0, None, 100).items]
     assert sum(about.object_type == "resource" for about in found) == left
     assert lease["id"] in [about.id for about in found]
+
+
+def test_who_is_to_be_paid_is_named_as_the_file_says(start):
+    service = start("[billing]", "provider = Cloud of Bern", hosts=1)
+    publish(service)
+    service.book(start="2030-04-02T08:00:00Z", end="2030-04-02T09:00:00Z")
+    service.pass_time(days=2)
+    assert service.manager.closing.run_once() == 1
+    assert service.ask("GET", "/v1/statements/2030-04").json["statement"]["provider"] == "Cloud of Bern"
 
 
 @pytest.mark.slow

@@ -224,6 +224,6 @@ class AddressLife(RuleBasedStateMachine):
 
 
 AddressLife.TestCase.settings = settings(
-    max_examples=int(os.environ.get("BLAZAR_LIVES", "15")), stateful_step_count=30, deadline=None
+    max_examples=int(os.environ.get("BLAZAR_LIVES", "6")), stateful_step_count=30, deadline=None
 )
 TestAddressLife = AddressLife.TestCase

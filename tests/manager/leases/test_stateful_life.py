@@ -480,6 +480,6 @@ def reachable(status: LeaseStatus) -> frozenset[LeaseStatus]:
 
 
 Life.TestCase.settings = settings(
-    max_examples=int(os.environ.get("BLAZAR_LIVES", "15")), stateful_step_count=30, deadline=None
+    max_examples=int(os.environ.get("BLAZAR_LIVES", "6")), stateful_step_count=30, deadline=None
 )
 TestLife = Life.TestCase

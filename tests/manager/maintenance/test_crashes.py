@@ -32,7 +32,7 @@ FAST = {8, 30, 45}
 NUMBERS = [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in range(1, CALLS + 1)]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.parametrize("phase", ["before", "after"])

@@ -764,7 +764,7 @@ def dies_and_is_followed(world, step: int, phase: str) -> bool:
 
 
 @pytest.mark.parametrize("phase", [pytest.param("before", marks=pytest.mark.slow), "after"])
-@pytest.mark.parametrize("moment", ["moves", "start", "end"])
+@pytest.mark.parametrize("moment", ["moves", *(pytest.param(at, marks=pytest.mark.slow) for at in ("start", "end"))])
 def test_a_manager_that_dies_at_any_write_leaves_what_another_finishes(new_world, moment, phase):
     for step in range(1, 60):
         world = new_world(hosts=4)

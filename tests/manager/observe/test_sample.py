@@ -12,10 +12,12 @@ from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.cmd import monitoring
 from blazar.manager.common.settings import Settings
 from blazar.model.base.errors import StoreUnavailable
+from blazar.model.power.states import PowerReason, PowerState
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
 from blazar.model.subscriptions.details import Channel, SubscriptionRequest
 from blazar.observe import metrics
+from blazar.store.power.rows import PowerMove
 from tests.counted import number
 from tests.observed import ObservedStore
 from tests.statements import counted
@@ -85,7 +87,7 @@ def test_the_number_of_statements_does_not_grow_with_their_number(watched):
         with counted(watched.engine) as statements:
             watched.manager.sampling.run_once()
         numbers.append(statements.count)
-    assert numbers == [13, 13, 13]
+    assert numbers == [14, 14, 14]
 
 
 def test_a_scrape_runs_no_statement_and_an_old_sample_is_not_told(world):
@@ -162,3 +164,17 @@ def test_what_is_still_to_be_told_is_counted_by_channel(engine):
     dead = world.manager.subscriptions.one(hook.id).dead
     assert number(metrics.OUTBOX_MESSAGES, sampled(world), channel="webhook", state="dead") == dead > 0
     assert number(metrics.DELIVERIES, channel="webhook", outcome="dead") >= dead
+
+
+def test_hosts_are_counted_by_power_state_and_a_dry_run_switches_none(watched):
+    for n in range(1, 5):
+        watched.register(f"node-{n}")
+    now, store = watched.clock.now(), watched.store.power
+    store.claim_turn("me", now=now, until=now + EVERY)
+    for place, rehearsed in ((0, False), (1, True)):
+        host = store.read_view(now, rehearsed=rehearsed).hosts[place]
+        asleep = host.move(PowerState.GOING_OFF, PowerReason.IDLE, now)
+        store.move("me", [PowerMove(host, asleep)], rehearsed=rehearsed)
+    text = sampled(watched)
+    assert number(metrics.POWER_HOSTS, text, state="on") == 3
+    assert number(metrics.POWER_HOSTS, text, state="going_off") == 1

@@ -473,7 +473,7 @@ def test_a_promise_is_broken_if_the_start_fails_for_good(world):
     counted = Counted()
     world.run_to(NOON + 2 * HOUR - MINUTE)
     world.faults.fail_before("add_host", CloudUnavailable("Nova does not answer"), times=10_000)
-    world.run_to(NOON + 5 * HOUR)
+    world.run_to(NOON + 5 * HOUR, pause=5 * MINUTE)
     assert world.now(lease).event(EventType.START).status is EventStatus.ERROR
     assert counted.since == {"broken": 1}
 

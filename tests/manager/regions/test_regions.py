@@ -180,6 +180,18 @@ def test_a_region_that_is_down_loses_no_resource_and_the_other_is_polled(two):
     assert failed == {("R1", "node-1")}
 
 
+def test_a_region_whose_last_host_has_gone_is_not_told_as_out_of_reach_any_more(two):
+    kill(two.second)
+    two.manager.monitor.run_once()
+    assert {(one.subject, one.region) for one in two.manager.presence.facts().conditions} == {(HOST, "R2")}
+    two.second.faults.clear()
+    for host in two.manager.resources.all(HOST):
+        if host.region == "R2":
+            two.manager.resources.unregister(HOST, host.external_id)
+    two.manager.monitor.run_once()
+    assert two.manager.presence.facts().conditions == ()
+
+
 def test_each_region_is_swept_by_itself(two):
     lease = two.lease(hosts_in("R1"))
     two.run()

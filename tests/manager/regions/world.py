@@ -67,7 +67,14 @@ class TwoRegions(World):
             self.store,
             self.clock,
             self.settings,
-            Plugins(types, kinds, self.notifier, self.enforcement, self.regions),
+            Plugins(
+                types,
+                kinds,
+                self.notifier,
+                self.enforcement,
+                self.regions,
+                powers={name: cloud.power for name, cloud in clouds.items()},
+            ),
         )
 
     def configured_for(self, *names: str) -> None:

@@ -337,7 +337,7 @@ def test_a_leftover_that_no_clean_up_removes_is_a_problem_and_its_end_is_another
         world.clock.by(seconds=600)
     (problem,) = world.manager.problems.page(ProblemQuestion(Page(9, "since"))).items
     assert problem.id == f"leftover::{mark}"
-    assert "3 clean-ups have begun" in problem.explanation[0]
+    assert "cleaned up 3 times" in problem.explanation[0]
     assert "would be removed" in act(world, problem.id, ProblemAction.END, dry_run=True).said[0]
     act(world, problem.id, ProblemAction.END)
     with pytest.raises(WrongState, match="in progress"):

@@ -53,7 +53,7 @@ def test_a_host_that_was_moved_by_hand_is_found_and_mended(world):
     assert world.aggregates() == before
     (problem,) = problems(world)
     assert problem.id == f"drift:{lease.reservations[0].id}"
-    assert "it would call" in problem.explanation[0]
+    assert "It would call" in problem.explanation[0]
     assert problem.actions == (ProblemAction.MEND,)
     act = world.manager.problems.act
     dry = act(problem.id, ProblemAction.MEND, RepairRequest("ticket 4711"))

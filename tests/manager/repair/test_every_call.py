@@ -8,6 +8,7 @@ whose own it is.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ class Judged:
 
     def snapshot(self) -> Any:
         with self.world.simulated.inspect() as state:
-            return state.copy().to_json()
+            return json.loads(state.to_text())
 
     def undo(self, change: Change) -> None:
         """Undo a call by hand, and what cannot be without it."""
@@ -237,6 +238,7 @@ def check_as_if_nothing_had_happened(case: Judged, lease: Lease, when: str) -> N
     assert case.named() == frozenset(), when
 
 
+@pytest.mark.share(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", ["before", "after"])
 @pytest.mark.parametrize("name", TYPES)

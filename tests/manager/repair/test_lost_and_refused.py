@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -18,7 +19,7 @@ from blazar.model.base.paging import Page
 from blazar.model.journal.entries import WHY, FieldChange, Verb
 from blazar.model.journal.views import JournalQuestion, show_entry
 from blazar.model.leases.requests import Actor
-from blazar.model.managers.presence import KnownManager, ManagerFacts
+from blazar.model.managers.presence import KnownManager, ManagerFacts, ManagerState, ManagerWork
 from blazar.model.problems.problems import ProblemAction, ProblemKind, ProblemQuestion, RepairRequest
 from blazar.model.resources.resource import HOST
 from blazar.model.subscriptions.details import Rewind, SubscriptionChange, SubscriptionRequest, SubscriptionState
@@ -48,6 +49,20 @@ def test_a_manager_that_is_not_seen_is_a_problem_until_one_is_started_on_its_mac
     assert problems(world, ProblemKind.MANAGER) == ()
     with pytest.raises(NotFound):
         world.manager.problems.one(problem.id)
+
+
+@pytest.mark.parametrize("state", ManagerState)
+def test_a_manager_that_was_told_to_end_is_a_problem_only_while_others_do_not_have_its_work(state):
+    work = ManagerWork("e", "l", "start_lease", NOON)
+    gone = KnownManager(ManagerFacts("a:1", "a", 1, "1", NOON, state=state), NOON, False)
+    told = state in (ManagerState.DRAINING, ManagerState.STOPPING)
+    assert (list_lost_managers([gone]) == ()) is told
+    (lost,) = list_lost_managers([replace(gone, work=(work,))])
+    assert lost.claims == 1
+    # One that is started beside it stands for another one that has crashed.
+    crashed = KnownManager(ManagerFacts("a:2", "a", 2, "1", NOON), NOON + MINUTE, False)
+    started = KnownManager(ManagerFacts("a:3", "a", 3, "1", NOON + 2 * MINUTE), NOON + 2 * MINUTE, True)
+    assert len(list_lost_managers([gone, crashed, started])) == (0 if told else 1)
 
 
 managers = st.lists(
@@ -136,7 +151,7 @@ def test_what_is_forgotten_is_never_told_and_what_is_refused_meanwhile_stays(wor
     assert world.store.dead_letters.drop(letters, now=world.clock.now())
     assert not world.store.dead_letters.drop(letters, now=world.clock.now())
     (left,) = problems(world, ProblemKind.DELIVERY)
-    assert left.summary.endswith("has refused 1 messages")
+    assert left.summary.endswith("has refused 1 message")
     assert left.explanation[2] == "The receiver says: still not."
     with pytest.raises(NotFound):
         world.manager.problems.one(problem.id)
@@ -206,6 +221,7 @@ def failed(world: World):
 def test_a_failed_resource_is_asked_for_and_is_well_at_once(world, failed):
     (problem,) = problems(world, ProblemKind.RESOURCE)
     assert (problem.id, problem.actions) == (f"resource:{failed.label}", (ProblemAction.RECHECK,))
+    assert problem.resource_id == f"host/{failed.external_id}"
     dry = world.manager.problems.act(problem.id, ProblemAction.RECHECK, RepairRequest("x"))
     assert dry.said[0].startswith("The cloud would be asked how host node-1 is")
     assert problems(world, ProblemKind.RESOURCE) == (problem,)

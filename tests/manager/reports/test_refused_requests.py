@@ -139,6 +139,7 @@ def test_the_counts_are_those_of_a_list_of_all_refusals(world, seed):
     assert written(world) == expected
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_leases_waited_as_long_as_they_were_seen_waiting(world, seed):
     """The oracle looks every five minutes which leases wait; everything happens at such a time."""

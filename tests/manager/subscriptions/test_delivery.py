@@ -31,8 +31,10 @@ PROJECT = "physics"
 MINUTE = timedelta(minutes=1)
 
 
-def subscribe(world: World, *, project: str | None = PROJECT, url: str = URL, events=("lease.*",), **more):
-    request = SubscriptionRequest(project, "curie", url, tuple(events), **more)
+def subscribe(
+    world: World, *, project: str | None = PROJECT, user: str = "curie", url: str = URL, events=("lease.*",), **more
+):
+    request = SubscriptionRequest(project, user, url, tuple(events), **more)
     return world.manager.subscriptions.create(request).subscription
 
 

@@ -10,7 +10,11 @@ import pytest
 
 from blazar.clouds.ports.webhooks import Reception
 from blazar.context import scope
+from blazar.manager.common.settings import Settings
 from blazar.model.base.errors import ClaimLost
+from blazar.model.base.paging import Page
+from blazar.model.journal.entries import ObjectType
+from blazar.model.journal.views import JournalQuestion
 from blazar.model.leases.requests import Actor, LeaseChange
 from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.problems.problems import ProblemAction, RepairRequest
@@ -59,6 +63,89 @@ def hooks_of(world: World, url: str) -> str:
     found = accepted(world, url)
     assert found
     return str(found)
+
+
+def test_to_whom_a_lease_is_offered_is_told_and_how_to_take_it_and_that_it_is_withdrawn(a_world):
+    world = a_world(hosts=3, settings=Settings(own_events=("lease.offered", "lease.withdrawn")))
+    world.people.addresses |= {"turing": "turing@mail.example", "hopper": "hopper@mail.example"}
+    lease = world.lease(a_host(), start=HOUR, project=PROJECT, name="gan-training")
+    subscribe(world, project=OTHER, user="turing", url="https://taker.example/x")
+    tell(world)
+    with scope(actor=CURIE, request_id="req-of-curie"):
+        world.manager.transfers.offer(lease.id, OfferRequest(OTHER, "turing"), Terms(CURIE))
+    tell_for(world, timedelta(minutes=5))
+    ((address, mail),) = world.mail.sent
+    text = mail.get_body(("plain",)).get_content()
+    assert (address, mail["Subject"]) == ("turing@mail.example", "[Blazar] Lease gan-training is offered to you")
+    assert f"blazar transfer accept {lease.id}" in text
+    assert "lease show" not in text, "it is not theirs yet"
+    with scope(actor=CURIE):
+        world.manager.transfers.withdraw(lease.id, Terms(CURIE))
+    tell_for(world, timedelta(minutes=5))
+    assert world.mail.sent[-1][1]["Subject"] == "[Blazar] Lease gan-training is no longer offered to you"
+    (offered, withdrawn) = accepted(world, "https://taker.example/x")
+    assert [event["type"] for event in (offered, withdrawn)] == ["blazar.lease.offered", "blazar.lease.withdrawn"]
+    assert (offered["data"]["lease"]["project_id"], offered["data"]["lease"]["user_id"]) == (OTHER, "turing")
+    told = hooks_of(world, "https://taker.example/x") + text
+    assert not [name for name in (PROJECT, "curie", "req-of-curie") if name in told]
+    # The history of the lease has each once.
+    verbs = [str(entry.verb) for entry in world.manager.leases.history(lease.id, Page(10, "at")).items]
+    assert verbs == ["created", "offered", "withdrawn"]
+
+
+def test_of_an_offer_to_one_user_nobody_else_of_the_project_is_told(world):
+    for project, user in ((OTHER, "turing"), (OTHER, "hopper"), (None, "root")):
+        world.people.addresses[user] = f"{user}@mail.example"
+        mail_to(world, project, user)
+    lease = world.lease(a_host(), start=HOUR, project=PROJECT, name="gan-training")
+    tell(world)
+    world.mail.sent.clear()
+    with scope(actor=CURIE):
+        world.manager.transfers.offer(lease.id, OfferRequest(OTHER, "turing"), Terms(CURIE))
+    tell_for(world, timedelta(minutes=10))
+    asked = [f"transfer accept {lease.id}" in mails_of(world, user) for user in ("turing", "root")]
+    assert asked == [True, False]
+    assert "Lease gan-training was offered" in mails_of(world, "root")
+    assert "hopper@mail.example" not in [address for address, _ in world.mail.sent]
+    with scope(actor=CURIE):
+        world.manager.transfers.withdraw(lease.id, Terms(CURIE))
+        world.manager.transfers.offer(lease.id, OfferRequest(OTHER), Terms(CURIE))
+    tell_for(world, timedelta(minutes=10))
+    assert mails_of(world, "hopper").count("gan-training") >= 1
+    seen = {}
+    for user in ("turing", "hopper"):
+        question = JournalQuestion(Page(100, "position"), OTHER, reader_id=user)
+        seen[user] = [
+            str(entry.past.verb)
+            for entry in world.manager.journal.page(question).items
+            if entry.about.object_type is ObjectType.LEASE
+        ]
+    assert seen == {"turing": ["offered", "withdrawn", "offered"], "hopper": ["offered"]}
+
+
+def test_whose_offer_is_replaced_by_one_to_somebody_else_is_told_that_it_is_withdrawn(a_world):
+    world = a_world(hosts=3)
+    lease = world.lease(a_host(), start=240 * HOUR, project=PROJECT, name="gan-training")
+    first, second = "https://taker.example/x", "https://other.example/x"
+    subscribe(world, project=OTHER, url=first)
+    subscribe(world, project="chemistry", url=second)
+    tell(world)
+    offers = (OfferRequest(OTHER), OfferRequest(OTHER), OfferRequest("chemistry"), OfferRequest(None, "hopper"))
+    for offer in offers:
+        with scope(actor=CURIE):
+            world.manager.transfers.offer(lease.id, offer, Terms(CURIE))
+        tell_for(world, timedelta(minutes=1))
+    told = [[event["type"].rpartition(".")[2] for event in accepted(world, url)] for url in (first, second)]
+    assert told == [["offered", "offered", "withdrawn"], ["offered", "withdrawn"]]
+    assert not [name for name in ("chemistry", PROJECT, "hopper", "curie") if name in hooks_of(world, first)]
+    world.clock.by(days=2)
+    with scope(actor=CURIE):
+        world.manager.transfers.offer(lease.id, OfferRequest("chemistry"), Terms(CURIE))
+        world.clock.by(days=2)
+        world.manager.transfers.offer(lease.id, OfferRequest(OTHER), Terms(CURIE))
+    tell_for(world, timedelta(minutes=1))
+    last = [accepted(world, url)[-1]["type"] for url in (first, second)]
+    assert last == ["blazar.lease.offered"] * 2, "an offer that has expired is none to be withdrawn"
 
 
 def test_neither_project_is_told_anything_of_the_other_when_a_lease_goes_to_it(world):

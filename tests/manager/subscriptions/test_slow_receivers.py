@@ -8,13 +8,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pytest
 
 from blazar.clouds.ports.webhooks import Reception, WebhookMessage, WebhookReceipt
-from blazar.manager.subscriptions.delivery import FAILING, PER_HOST, PER_PROJECT, WELL, SendingPlaces
-from blazar.model.subscriptions.details import SubscriptionRequest, SubscriptionState
+from blazar.manager.subscriptions import delivery
+from blazar.manager.subscriptions.delivery import FAILING, MAILING, PER_HOST, PER_PROJECT, WELL, SendingPlaces
+from blazar.model.subscriptions.details import Channel, SendingLane, SubscriptionRequest, SubscriptionState
 from blazar.store.subscriptions.work import DueSubscription
 from tests.world import World
 
@@ -24,6 +26,10 @@ GOOD = "https://good.example/x"
 def subscribe(world: World, project: str, url: str) -> str:
     request = SubscriptionRequest(project, "curie", url, ("lease.*",))
     return world.manager.subscriptions.create(request).subscription.id
+
+
+def told_to_the_good(world: World) -> list[str]:
+    return [json.loads(message.body)["type"] for message in world.webhooks.accepted if message.url == GOOD]
 
 
 def wait_until(true, seconds: float = 20.0) -> None:
@@ -40,7 +46,9 @@ def hanging(world) -> Iterator[Counter]:
     now, most = Counter(), Counter()
 
     def hang(message: WebhookMessage) -> WebhookReceipt:
-        host = urlsplit(message.url).hostname
+        return hang_at(str(urlsplit(message.url).hostname))
+
+    def hang_at(host: str) -> WebhookReceipt:
         with lock:
             for name in (host, "all"):
                 now[name] += 1
@@ -51,6 +59,7 @@ def hanging(world) -> Iterator[Counter]:
         return WebhookReceipt(Reception.FAILED, "it did not answer in time")
 
     world.hang = hang
+    world.hang_mail = lambda address, message: hang_at("mail")
     yield most
     let_go.set()
     world.manager.delivery.stop()
@@ -75,40 +84,76 @@ def test_receivers_of_a_project_that_hang_delay_those_of_others_by_little(world,
     world.run()
     world.manager.journal_numbering.run_once()
     wait_until(lambda: world.manager.subscriptions.one(good).behind == 0, 5)
-    told = [json.loads(message.body)["type"] for message in world.webhooks.accepted if message.url == GOOD]
+    told = told_to_the_good(world)
     assert told[0] == "blazar.subscription.test"
     assert len(told) > 1
     assert hanging["same.example"] <= PER_HOST
     assert hanging["all"] <= PER_PROJECT + FAILING
 
 
-def due(number: int, *, failing: bool = False, host: str | None = None, project: str = "p") -> DueSubscription:
-    return DueSubscription(f"s-{number}", project, f"https://{host or number}.example/x", None, failing)  # type: ignore[arg-type]
+@pytest.mark.slow
+@pytest.mark.parametrize("channel", Channel)
+def test_more_receivers_that_hang_than_are_read_at_a_time_delay_no_other(world, hanging, monkeypatch, channel):
+    monkeypatch.setattr(delivery, "PAGE", 10)
+    for number in range(40):
+        project, user = f"physics-{number % 10}", f"curie-{number}"
+        world.people.addresses[user] = f"{user}@physics.example"
+        if channel is Channel.MAIL:
+            request = SubscriptionRequest(project, user, None, ("lease.*",), channel=channel)
+            world.manager.subscriptions.create(request)
+        else:
+            subscribe(world, project, f"https://dead-{number % 2}.example/x")
+    subscribe(world, "art", GOOD)
+    world.manager.delivery.run_due()
+    for number in range(2):
+        world.webhooks.answers[f"https://dead-{number}.example/x"] = world.hang
+    monkeypatch.setattr(world.mail, "send", world.hang_mail)
+    for number in range(10):
+        world.lease(start=timedelta(days=1 + number), hours=1, project=f"physics-{number}")
+    world.manager.journal_numbering.run_once()
+    world.manager.delivery.start()
+    wait_until(lambda: hanging["all"] >= MAILING)
+    # It is due after all of them.
+    world.clock.by(seconds=1)
+    world.lease(start=timedelta(days=20), hours=1, project="art")
+    assert world.manager.journal_numbering.run_once()
+    wait_until(lambda: "blazar.lease.created" in told_to_the_good(world), 5)
 
 
-def test_those_that_fail_share_a_few_threads():
+def due(
+    number: int, *, lane: SendingLane = SendingLane.WELL, host: str | None = None, project: str = "p"
+) -> DueSubscription:
+    url = "" if lane is SendingLane.MAIL else f"https://{host or number}.example/x"
+    return DueSubscription(f"s-{number}", project, url, None, lane)  # type: ignore[arg-type]
+
+
+def test_those_that_fail_and_those_by_mail_share_a_few_threads():
     places = SendingPlaces()
-    taken = [places.take(due(number, failing=True, project=str(number))) for number in range(5)]
-    assert taken == [True] * FAILING + [None] * (5 - FAILING)
-    taken = [places.take(due(number, project=str(number))) for number in range(10, 20)]
-    assert taken == [False] * WELL + [None] * (10 - WELL)
-    places.give_back(due(10, project="10"), False)
-    assert places.take(due(21, project="21")) is False
+    for first, lane, most in ((0, SendingLane.FAILING, FAILING), (10, SendingLane.MAIL, MAILING)):
+        taken = [places.take(due(first + number, lane=lane, project=str(number))) for number in range(5)]
+        assert taken == [lane] * most + [None] * (5 - most)
+        assert not places.are_free(lane)
+    assert places.are_free(SendingLane.WELL)
+    taken = [places.take(due(number, project=str(number))) for number in range(20, 30)]
+    assert taken == [SendingLane.WELL] * WELL + [None] * (10 - WELL)
+    places.give_back(due(20, project="20"), SendingLane.WELL)
+    assert places.take(due(31, project="31")) is SendingLane.WELL
 
 
 def test_a_host_and_a_project_have_a_few_of_them():
     places = SendingPlaces()
-    assert [places.take(due(n, host="one", project=str(n))) for n in range(3)] == [False] * PER_HOST + [None]
-    assert [places.take(due(n)) for n in range(10, 14)] == [False] * PER_PROJECT + [None]
+    taken = [places.take(due(n, host="one", project=str(n))) for n in range(3)]
+    assert taken == [SendingLane.WELL] * PER_HOST + [None]
+    assert [places.take(due(n)) for n in range(10, 14)] == [SendingLane.WELL] * PER_PROJECT + [None]
     # One at a time for each subscription.
     places = SendingPlaces()
-    assert [places.take(due(1)) for _ in range(2)] == [False, None]
+    assert [places.take(due(1)) for _ in range(2)] == [SendingLane.WELL, None]
 
 
 def test_a_slow_host_is_among_those_that_fail_until_it_is_faster():
     places = SendingPlaces()
     places.note_speed(due(1).url, 9.0)
-    assert places.take(due(1)) is True
-    places.give_back(due(1), True)
+    assert places.take(due(1)) is SendingLane.FAILING
+    places.give_back(due(1), SendingLane.FAILING)
     places.note_speed(due(1).url, 0.1)
-    assert places.take(due(1)) is False
+    assert places.take(due(1)) is SendingLane.WELL

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from blazar.model.base.reasons import Cause, Reason, ReasonCode, join_reasons, joint, reason
+from blazar.model.base.reasons import Cause, Reason, ReasonCode, join_reasons, joint, reason, spell_count
 from blazar.model.leases.lease import Event, reason_of, set_reason
 from blazar.model.leases.states import EventStatus, EventType
 from blazar.model.leases.stored import cause_json, cause_of
@@ -50,6 +50,10 @@ def test_an_event_keeps_text_and_cause_together():
     assert reason_of(set_reason(START, why)) == why
     assert set_reason(set_reason(START, why), None) == START
     assert reason_of(START) is None
+
+
+def test_how_many_there_are_is_said_as_people_say_it():
+    assert [spell_count(number, "server") for number in (0, 1, 2)] == ["0 servers", "1 server", "2 servers"]
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def named(pointer: str) -> str:
         ({"decimals": 10}, "/decimals", "10 (no string)", "a whole number from 0 to 9, without quotes"),
         ({"decimals": True}, "/decimals", "true (no string)", "a whole number from 0 to 9, without quotes"),
         ({"valid_from": 7}, "/valid_from", "7 (no string)", "a string"),
-        ({"valid_from": "soon"}, "/valid_from", "soon", dates.DATE_ONLY),
+        ({"valid_from": "soon"}, "/valid_from", "soon", f"{dates.DATE_ONLY}, or a day such as 2030-04-01"),
         ({"time_zone": "Mars"}, "/time_zone", "Mars", "the name of a time zone such as Europe/Paris, or UTC"),
         ({"prices": {}}, "/prices", "an object", "a list of at most 200 entries"),
         ({"prices": [3]}, "/prices/0", "3 (no string)", "an object with sku, measure, per_hour, requirement"),
@@ -133,6 +133,10 @@ def named(pointer: str) -> str:
             f"some of {DAYS}, or leave it out for all days",
         ),
         ({"hours": [{"from": "9:00", "factor": "2"}]}, "/hours/0/from", "9:00", TIME),
+        (
+            *({"hours": [{"days": ["MO"], "from": "24:00", "factor": "2"}]}, "/hours/0/from", "24:00"),
+            "00:00, on the days after these",
+        ),
         ({"hours": [{"to": "24:01", "factor": "2"}]}, "/hours/0/to", "24:01", TIME),
         ({"hours": [{"factor": "2"}] * 21}, "/hours", "a list", "a list of at most 20 entries"),
         (
@@ -292,3 +296,10 @@ def test_the_latest_valid_list_counts_of_those_that_were_published_and_not_repla
     assert [version(2, day) for day in (19, 20)] == [1, 2]
     assert [version(4, day) for day in (9, 10, 25)] == [1, 3, 3], "the third has replaced the second"
     assert find_list(lists[1:], at(4), at(5)) is None, "none is valid"
+
+
+def test_a_day_alone_begins_at_midnight_of_the_zone_of_the_list():
+    assert a_list(valid_from="2030-04-01").valid_from == datetime(2030, 3, 31, 22, tzinfo=UTC)
+    assert a_list(valid_from="2030-04-01", time_zone="UTC").valid_from == datetime(2030, 4, 1, tzinfo=UTC)
+    error = refusal(valid_from="2030-02-30")
+    assert error.pointer == "/valid_from"

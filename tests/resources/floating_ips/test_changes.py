@@ -5,7 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, InvalidInput, NotEnoughResources
+from blazar.model.base.errors import (
+    CloudRefused,
+    CloudUnavailable,
+    Conflict,
+    InvalidInput,
+    NotEnoughResources,
+    WrongState,
+)
 from blazar.model.leases.requests import LeaseChange, ReservationChange
 from blazar.model.leases.states import LeaseStatus
 from tests.resources.floating_ips.steps import DOWN, HOUR, created, in_cloud, ip, promised
@@ -198,3 +205,29 @@ def test_many_reservations_of_a_lease_shrink_together(world):
     assert world.change(lease, reservations=changes).status is LeaseStatus.ACTIVE
     assert set(in_cloud(world)) == promised(world, lease)
     assert len(in_cloud(world)) == 5
+
+
+def test_what_a_start_that_failed_has_made_is_not_let_go_by_a_change(world):
+    lease = world.lease(addresses(3))
+    world.faults.fail_before("set_address_tags", CloudRefused("no"))
+    world.run()
+    assert world.now(lease).status is LeaseStatus.ERROR
+    assert len(in_cloud(world)) == 3
+    with pytest.raises(WrongState, match="could not be started, and gets no other resources; try again with new dates"):
+        resized(world, lease, amount=1)
+    assert promised(world, lease) == set(in_cloud(world))
+    world.run_to(NOON + 3 * HOUR)
+    assert in_cloud(world) == {}
+
+
+def test_a_start_takes_back_what_an_earlier_one_made_and_could_not_tag(world):
+    lease = world.lease(addresses(2, required=[10, 11]), start=HOUR)
+    world.simulated.network.create_floating_ip(
+        network_id="public",
+        subnet_id="public-subnet",
+        address=ip(12),
+        project_id=PROJECT,
+        description=f"reservation:{lease.reservations[0].id}",
+    )
+    world.run_to(NOON + HOUR)
+    assert set(in_cloud(world)) == promised(world, lease) == {10, 11}

@@ -26,7 +26,7 @@ def test_one_with_servers_can_be_registered_and_stays_out_of_the_freepool(bare):
     assert (host.evacuable, host.reservable, host.attributes["evacuable"]) == (True, False, True)
     assert bare.pool() == frozenset()
     bare.simulated.users.boot_server("too", project_id="p", user_id="u", host="node-2")
-    with pytest.raises(Conflict, match="runs 1 servers"):
+    with pytest.raises(Conflict, match="runs 1 server"):
         bare.manager.resources.register(HOST, Registration({"name": "node-2", "evacuable": False}))
 
 

@@ -54,7 +54,7 @@ def test_a_host_can_be_registered_once(bare):
 
 def test_a_host_that_runs_servers_is_refused(bare):
     bare.simulated.users.boot_server("busy", project_id="p", user_id="u", host="node-1")
-    with pytest.raises(Conflict, match="runs 1 servers"):
+    with pytest.raises(Conflict, match="runs 1 server"):
         bare.register("node-1")
     assert bare.pool() == frozenset()
     assert bare.simulated.placement.reservation_provider("node-1") is None

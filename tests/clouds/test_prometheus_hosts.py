@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hosts drew by Prometheus: means of hours, by queries that are bounded."""
+
+from __future__ import annotations
+
+import pytest
+
+from blazar.clouds.prometheus import QueryTemplate
+from blazar.clouds.prometheus_hosts import AT_ONCE, HOSTS, PrometheusMeters, read_means
+from blazar.model.base.errors import CloudUnavailable, InvalidInput
+
+HOUR = 3600
+QUERY = 'sum by (node) (watts{node=~"{host}"})'
+TEMPLATE = QueryTemplate.of(QUERY, "[energy] prometheus_query", HOSTS)
+
+
+class Server:
+    """A Prometheus that answers each query by a function of its form."""
+
+    def __init__(self, answer=None) -> None:
+        self.asked: list[dict[str, str]] = []
+        self._answer = answer or (lambda sent: matrix())
+
+    def ask(self, path, sent):
+        assert path == "/api/v1/query_range"
+        self.asked.append(sent)
+        return self._answer(sent)
+
+
+def matrix(*series, **more):
+    return {"status": "success", "data": {"resultType": "matrix", "result": list(series)}, **more}
+
+
+def series(host, *values, label="node"):
+    return {"metric": {label: host}, "values": [[at, str(watts)] for at, watts in values]}
+
+
+def test_an_hour_has_the_mean_of_its_values():
+    answer = matrix(series("node-1", (0, 100), (1800, 300), (HOUR, 50), (HOUR + 300, "NaN")), series("node-2"))
+    assert read_means(answer, "node", {"node-1", "node-2"}) == {"node-1": {0: 200.0, HOUR: 50.0}}
+
+
+def test_a_host_with_two_series_is_not_measured():
+    answer = matrix(series("a", (0, 1)), series("a", (0, 2)), series("b", (0, 3)))
+    assert read_means(answer, "node", {"a", "b"}) == {"b": {0: 3.0}}
+
+
+def test_queries_are_bounded_in_time_and_in_hosts():
+    server = Server()
+    hosts = [f"node-{number:03}" for number in range(AT_ONCE + 1)]
+    PrometheusMeters(server, TEMPLATE).read_means(hosts, 0, 12 * HOUR)
+    assert [(one["start"], one["end"]) for one in server.asked] == [("0", "21300")] * 2 + [("21600", "42900")] * 2
+    assert max(one["query"].count("node-") for one in server.asked) == AT_ONCE
+
+
+def test_names_with_dots_match_nothing_else_and_names_that_cannot_be_asked_for_are_left_out():
+    server = Server()
+    PrometheusMeters(server, TEMPLATE).read_means(["a.b", 'x"} or vector(1)'], 0, HOUR)
+    assert [one["query"] for one in server.asked] == ['sum by (node) (watts{node=~"a[.]b"})']
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": "error"},
+        matrix(warnings=["partial"]),
+        {"status": "success", "data": {"resultType": "vector", "result": []}},
+        matrix(series("other", (0, 1))),
+        matrix({"metric": {"node": "a"}, "values": [["x", "1"]]}),
+        matrix({"metric": {"node": "a"}}),
+        None,
+    ],
+)
+def test_an_answer_with_any_doubt_is_none(answer):
+    with pytest.raises(CloudUnavailable):
+        read_means(answer, "node", {"a"})
+
+
+@pytest.mark.parametrize("query", ["watts", 'watts{a=~"{host}"} + watts{b=~"{host}"}', 'watts{a="{host}"}'])
+def test_a_query_without_the_place_of_hosts_is_refused(query):
+    with pytest.raises(InvalidInput, match=r"must have \{host\} in matchers of one label with the name of the host"):
+        QueryTemplate.of(query, "[energy] prometheus_query", HOSTS)
+
+
+def test_values_whose_sum_is_no_number_are_no_answer():
+    with pytest.raises(CloudUnavailable, match="cannot be understood"):
+        read_means(matrix(series("a", (0, 1.7e308), (300, 1.7e308))), "node", {"a"})

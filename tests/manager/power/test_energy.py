@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hosts draw, and the carbon of it, is read by one manager at a time and kept by the hour."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from fractions import Fraction
+
+import pytest
+
+from blazar.manager.power.energy import EnergyWork
+from blazar.model.base.errors import CloudUnavailable
+from blazar.model.energy.book import EnergyTerms
+from blazar.model.energy.carbon import HourlyCurve
+from blazar.model.power.addresses import PowerAdapter, PowerAddress
+from blazar.model.power.hosts import PowerChange
+from blazar.model.resources.resource import HOST
+from tests.statements import counted
+from tests.world import NOON, World
+
+HOUR = 3600
+AT = int(NOON.timestamp())
+TERMS = EnergyTerms(records=True, tells_carbon=True, asks_adapters=True)
+
+
+class Meters:
+    """What each host drew: 100 W in each hour that it is asked for."""
+
+    enabled = True
+    is_silent = False
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int]] = []
+
+    def read_means(self, hosts, since, until):
+        self.asked.append(((since - AT) // HOUR, until - AT))
+        if self.is_silent:
+            raise CloudUnavailable("Prometheus did not answer in time")
+        return {host: dict.fromkeys(range(since, until, HOUR), 100.0) for host in hosts}
+
+
+class Carbon:
+    """A curve that is another one whenever it is asked for."""
+
+    enabled, pue = True, Fraction(1)
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def read_curve(self):
+        return None
+
+    def fetch_curve(self):
+        self.times += 1
+        return HourlyCurve({AT + number * HOUR: Fraction(100 * self.times) for number in range(-2, 4)})
+
+
+@pytest.fixture
+def world(a_world) -> World:
+    return a_world(hosts=2, energy=TERMS)
+
+
+def make_work(world: World, **more) -> EnergyWork:
+    return EnergyWork(replace(world.manager.energy_work._runtime, **more))
+
+
+def give_addresses(world: World) -> None:
+    for host in world.store.resources.catalog(HOST).resources:
+        address = PowerAddress(PowerAdapter.SIMULATED, host.name)
+        world.store.power_hosts.change(host.external_id, PowerChange(address), at=NOON)
+
+
+def recorded(world: World, hours: int = 0) -> set[tuple[int, int]]:
+    """Return the watts and readings of an hour, from noon on."""
+    return {(one.milliwatts // 1000, one.readings) for one in world.store.energy.list_hours(AT + hours * HOUR)}
+
+
+def pass_time(world: World, work: EnergyWork, minutes: int) -> None:
+    world.clock.to(world.clock.now() + timedelta(minutes=minutes))
+    work.run_once()
+
+
+def test_adapters_are_asked_every_five_minutes_and_an_hour_has_the_mean(world):
+    give_addresses(world)
+    work = make_work(world)
+    work.run_once()
+    assert (recorded(world), work.run_once()) == ({(180, 1)}, 0)
+    for _ in range(13):
+        pass_time(world, work, 5)
+    assert (recorded(world), recorded(world, 1)) == ({(180, 12)}, {(180, 2)})
+
+
+def test_hosts_without_an_adapter_are_not_asked(world):
+    make_work(world).run_once()
+    assert recorded(world) == set()
+
+
+def test_what_was_missed_is_asked_for_within_a_day(world):
+    meters = Meters()
+    work = make_work(world, meters=meters)
+    work.run_once()
+    pass_time(world, work, 5)
+    assert meters.asked == [(-24, 0), (-1, 300)]
+    pass_time(world, work, 3 * 60)
+    assert meters.asked[-1] == (-0, 3 * HOUR + 300)
+    pass_time(world, work, 72 * 60)
+    assert meters.asked[-1][0] == 75 - 24
+    assert recorded(world, 75) == {(100, 1)}
+
+
+def test_a_service_that_is_silent_keeps_nothing_else_from_being_read(world, caplog):
+    give_addresses(world)
+    meters, carbon = Meters(), Carbon()
+    meters.is_silent = True
+    work = make_work(world, meters=meters, carbon=carbon)
+    work.run_once()
+    pass_time(world, work, 5)
+    assert (recorded(world), carbon.times) == ({(180, 2)}, 1)
+    assert caplog.text.count("Prometheus did not answer in time") == 1
+
+
+def test_what_was_missed_is_asked_for_though_adapters_have_told_it(world):
+    give_addresses(world)
+    meters = Meters()
+    work = make_work(world, meters=meters)
+    work.run_once()
+    meters.is_silent = True
+    for _ in range(36):
+        pass_time(world, work, 5)
+    assert recorded(world, 1) == {(180, 12)}
+    meters.is_silent = False
+    pass_time(world, work, 5)
+    assert meters.asked[-1] == (0, 3 * HOUR + 300)
+    assert recorded(world, 1) == {(100, 1)}
+
+
+def test_an_hour_that_is_over_keeps_the_carbon_that_was_recorded(world):
+    carbon = Carbon()
+    work = make_work(world, carbon=carbon)
+    work.run_once()
+    pass_time(world, work, 60)
+    curve = world.store.energy.read_curve(AT - 5 * HOUR, AT + 9 * HOUR)
+    assert {(hour - AT) // HOUR: int(grams) for hour, grams in curve.items()} == {
+        **dict.fromkeys((-2, -1, 0), 100),
+        **dict.fromkeys((1, 2, 3), 200),
+    }
+
+
+def test_of_two_managers_one_reads(world):
+    meters = Meters()
+    assert [make_work(world, meters=meters).run_once() for _ in range(2)] == [1, 0]
+    assert len(meters.asked) == 1
+
+
+def test_where_nothing_is_recorded_no_statement_is_made(a_world):
+    world = a_world(hosts=1)
+    with counted(world.engine) as statements:
+        assert world.manager.energy_work.run_once() == 0
+        assert world.manager.energy_work._next_due() is None
+    assert statements.count == 0
+
+
+def test_what_is_older_than_400_days_is_dropped(world):
+    work = make_work(world, meters=Meters())
+    work.run_once()
+    assert recorded(world, -1)
+    world.store.energy.drop_old(now=NOON + timedelta(days=401))
+    assert recorded(world, -1) == set()
