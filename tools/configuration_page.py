@@ -107,7 +107,7 @@ def _default(option: cfg.Opt) -> str:
     if value in (None, "", [], {}):
         return "none" if value is None else "empty"
     if isinstance(value, list):
-        value = ",".join(value)
+        value = ",".join(map(str, value))
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
