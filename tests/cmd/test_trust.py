@@ -24,7 +24,7 @@ CALLERS = {
     "clouds/mail.py": "SmtpMail.configured",
     "clouds/openstack/access.py": "credentials",
     "clouds/outgoing/calls.py": "who makes OutgoingCalls says it",
-    "clouds/prometheus.py": "prometheus.metrics",
+    "clouds/prometheus_server.py": "PrometheusServer.configured, of prometheus.metrics and prometheus_hosts.meters",
     "cmd/logins.py": "verification",
     "enforcement/external.py": "Identity.cafile",
     "api/http/middleware.py": "behind_keystone",
@@ -105,6 +105,8 @@ def test_hooks_measurements_and_the_external_service_are_trusted_so(load, files)
         *("[generic]", f"master_secrets = {'k' * 43}="),
         *("[unused]", "prometheus_url = https://127.0.0.1:9/"),
         'prometheus_query = cpu{uuid=~"{server_id}"}',
+        *("[energy]", "prometheus_url = https://127.0.0.1:9/", 'prometheus_query = watts{node=~"{host}"}'),
+        *("carbon_url = https://127.0.0.1:9/", "carbon_networks = 127.0.0.0/8"),
         *("[enforcement]", "enabled_filters = ExternalServiceFilter"),
         "external_service_base_endpoint = https://127.0.0.1:9/",
     )
@@ -112,6 +114,8 @@ def test_hooks_measurements_and_the_external_service_are_trusted_so(load, files)
     assert SmtpMail.configured(conf)._cafile == file
     assert {poster._cafile for poster in HttpWebhooks.configured(conf)._posters.values()} == {file}
     assert prometheus.metrics(conf.unused, conf.cafile)._server._calls.verify == file
+    assert assemble.meters(conf)._server._calls.verify == file
+    assert assemble.carbon(conf)._poster._cafile == file
     (external,) = assemble.enforcement(conf, assemble.CloudIdentity(cafile=conf.cafile)).filters
     assert external._calls.verify == file
 
