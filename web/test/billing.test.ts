@@ -13,6 +13,7 @@ import {
 } from "../src/words/budget.ts";
 import { digitsOf, money, moneyToHundredths } from "../src/words/money.ts";
 import {
+  baseOf,
   comparisonInWords,
   draftOf,
   fieldInWords,
@@ -104,6 +105,14 @@ test("of lists that are valid the last one holds, and one that a later one comes
   assert.equal(inForce([list(1, "2030-01-01T00:00:00Z", "2030-04-16T00:00:00Z")], NOW), undefined);
 });
 
+test("a new list begins as the one in force, not as one that is still to come", () => {
+  const now = list(1, "2030-01-01T00:00:00Z", "2030-01-01T00:00:00Z");
+  const toCome = list(2, "2031-01-01T00:00:00Z", "2030-01-02T00:00:00Z");
+  assert.equal(baseOf([now, toCome], NOW), now);
+  assert.equal(baseOf([toCome], NOW), toCome);
+  assert.equal(baseOf([], NOW), undefined);
+});
+
 test("a factor of a project is said by its name where that is known", () => {
   const document = {
     ...draftOf(null, "2030-01-01T00:00:00Z", "UTC"),
@@ -156,7 +165,7 @@ test("what the last month would have cost says of how many leases", () => {
   assert.match(inWords(false), /^The first 2 leases that were looked at cost /);
 });
 
-test("a new list begins as the newest one, and a text that is none says so", () => {
+test("a new list begins as another one, and a text that is none says so", () => {
   const newest = { ...draftOf(null, "2030-01-01T00:00:00Z", "UTC"), fee: "1.00" };
   assert.deepEqual(draftOf(newest, "2030-05-01T00:00:00Z", "UTC"), { ...newest, valid_from: "2030-05-01T00:00:00Z" });
   assert.equal(readDocument('{"currency": "EUR"}').problem, null);

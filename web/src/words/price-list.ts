@@ -45,6 +45,11 @@ export function inForce(all: readonly PriceListHead[], now: number): PriceListHe
   return all.find((one) => standingOf(one, all, now) === "in force");
 }
 
+/** Returns the version that a new list begins as: that whose prices hold now, else the one published last. */
+export function baseOf(all: readonly PriceListHead[], now: number): PriceListHead | undefined {
+  return inForce(all, now) ?? all.at(-1);
+}
+
 /** A rule of a list: what it is about, and what it says. */
 export interface Rule {
   name: string;
@@ -162,8 +167,8 @@ export function valueOfChange(text: PriceChange["before"], zone: string, now: nu
 }
 
 /** Returns the list that is proposed first: that which is in force, or one with a price for hosts. */
-export function draftOf(newest: PriceDocument | null, from: string, zone: string): PriceDocument {
-  if (newest) return { ...newest, valid_from: from };
+export function draftOf(base: PriceDocument | null, from: string, zone: string): PriceDocument {
+  if (base) return { ...base, valid_from: from };
   const prices = [{ sku: "host", measure: "host", per_hour: "1.00" }];
   return { currency: "EUR", decimals: 2, valid_from: from, time_zone: zone, prices };
 }

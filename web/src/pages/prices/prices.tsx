@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What leases cost: the price list that is in force, all versions of it, and for operators a new one. */
+import { useState } from "preact/hooks";
 import {
   PRICE_LISTS,
   type PriceDocument,
@@ -15,7 +16,7 @@ import { Phase } from "../../parts/state.tsx";
 import { hrefOf, place, setParams } from "../../router.ts";
 import { present } from "../../time/now.ts";
 import type { Mark } from "../../words/lease.ts";
-import { type Standing, inForce, standingOf } from "../../words/price-list.ts";
+import { type Standing, baseOf, inForce, standingOf } from "../../words/price-list.ts";
 import { PriceTable } from "./document.tsx";
 import { PublishDialog } from "./publish.tsx";
 
@@ -66,7 +67,7 @@ export function PricesPage() {
       )}
       {all.length > 1 && <Versions all={all} shown={shown} />}
       {place.value.params.get("do") === "publish" && publishes && data && (
-        <WithNewest all={all} onDone={() => void watch?.read()} />
+        <WithBase all={all} onDone={() => void watch?.read()} />
       )}
     </>
   );
@@ -110,17 +111,17 @@ function Versions({ all, shown }: { all: readonly PriceListHead[]; shown: PriceL
   );
 }
 
-/** A new list begins as the newest one, whichever is in force. */
-function WithNewest({ all, onDone }: { all: readonly PriceListHead[]; onDone: () => void }) {
-  const newest = all.at(-1);
-  const watch = useLive<{ price_list: PriceList }>(newest ? `${PRICE_LISTS}/${newest.version}` : null, {}, 600);
+/** A new list begins as the one whose prices hold when that is asked for. */
+function WithBase({ all, onDone }: { all: readonly PriceListHead[]; onDone: () => void }) {
+  const [base] = useState(() => baseOf(all, present.value));
+  const watch = useLive<{ price_list: PriceList }>(base ? `${PRICE_LISTS}/${base.version}` : null, {}, 600);
   const found = watch?.state.value.data?.price_list;
   const document: PriceDocument | null = found?.content ?? null;
-  if (newest && !document) return null;
+  if (base && !document) return null;
   const close = () => setParams({ do: null });
   const done = () => {
     setParams({ do: null, version: null });
     onDone();
   };
-  return <PublishDialog newest={document} onDone={done} onClose={close} />;
+  return <PublishDialog base={document} onDone={done} onClose={close} />;
 }

@@ -15,8 +15,8 @@ import { Changes } from "./changes.tsx";
 import { PriceForm, labelsOf, pointersOf } from "./form.tsx";
 
 interface PublishProps {
-  /** The list before it; null: there is none. */
-  newest: PriceDocument | null;
+  /** The list that it begins as; null: there is none. */
+  base: PriceDocument | null;
   onDone: () => void;
   onClose: () => void;
 }
@@ -24,10 +24,10 @@ interface PublishProps {
 const MINUTE = 60_000;
 
 /** The dialog. */
-export function PublishDialog({ newest, onDone, onClose }: PublishProps) {
+export function PublishDialog({ base, onDone, onClose }: PublishProps) {
   const [by, setBy] = useState<"form" | "document">("form");
   const [document, setDocument] = useState<PriceDocument>(() =>
-    draftOf(newest, toWire(Math.ceil(present.value / MINUTE) * MINUTE), zone.value),
+    draftOf(base, toWire(Math.ceil(present.value / MINUTE) * MINUTE), zone.value),
   );
   const [text, setText] = useState("");
   const [problem, setProblem] = useState<string | null>(null);
