@@ -188,6 +188,7 @@ class Merger:
             key_of=first.lease.id,
             moves=[ReservationMove(id_, first.lease.id) for id_ in sorted(joined.moved)],
             passing=passing,
+            follows=joined.into if touching else {},
             plans_from={first.lease.id: second.lease.id},
         )
 

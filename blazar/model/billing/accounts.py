@@ -11,7 +11,7 @@ from enum import StrEnum
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import window_of_month
-from blazar.model.billing.rating import BookedPart, JoinedParts, find_parts
+from blazar.model.billing.rating import BookedPart, JoinedParts, list_parts_of
 
 _SECOND = timedelta(seconds=1)
 SETTLED = timedelta(seconds=60)
@@ -177,25 +177,21 @@ Met = Mapping[str, Collection[tuple[str, str, datetime | None]]]
 def join_accounts(
     kept: LeaseAccount,
     other: LeaseAccount,
-    before: Window,
-    after: Window,
     *,
     own: Mapping[str, Collection[str]],
     met: Met,
     noted_at: datetime,
 ) -> LeaseAccount:
-    """Return the account of a lease that another one was merged into: what was booked earlier says how it is charged.
+    """Return the account of a lease that another one of its window was merged into.
 
-    ``before`` and ``after`` are its dates. If the other one came after it, each has the part that it had. Else ``own``
-    are the reservations that are as they were, by the lease that they are of: those of the younger one keep its parts,
-    and so does what it had of those that are ``met``, which is known by ``noted_at``.
+    What was booked earlier says how it is charged. ``own`` are the reservations that are as they were, by the lease
+    that they are of: those of the younger one keep its parts, and so does what it had of those that are ``met``, which
+    is known by ``noted_at``.
     """
-    if before != after:
-        joined = {key: (*parts, *other.parts) for key, parts in kept.joined.items()}
-        return replace(kept, parts=(*kept.parts, *other.parts), joined=joined)
     younger = find_younger(kept, other)
     older = other if younger is kept else kept
-    joined = {(id_, None): younger.parts for id_ in own.get(younger.lease_id, ())}
+    joined: dict[tuple[str, datetime | None], tuple[BookedPart, ...]] = {}
+    joined |= {(id_, None): younger.parts for id_ in own.get(younger.lease_id, ())}
     for account in (older, younger):
         alone = own.get(account.lease_id, ())
         joined |= {key: parts for key, parts in account.joined.items() if key[0] in alone}
@@ -203,7 +199,7 @@ def join_accounts(
     for account in (younger, older):
         for origin, target, booked_at in met.get(account.lease_id, ()):
             since = noted_at if account is younger and booked_at is None else booked_at
-            parts = find_parts(account.joined, origin, booked_at) or account.parts
+            parts = list_parts_of(account.joined, account.parts, origin, booked_at)
             joined.pop((target, since), None)
             if parts != older.parts:
                 joined[target, since] = parts
@@ -235,11 +231,10 @@ def redate_parts(parts: Sequence[BookedPart], before: Window, after: Window, at:
     if not before.overlaps(after):
         return (BookedPart(after.start, now),)
     ends = [*(part.since for part in parts[1:]), before.end]
-    kept = [
-        part.start_at(after.start, now)
-        for part, end in zip(parts, ends, strict=True)
-        if part.since < after.end and end > after.start
-    ]
+    met = [part for part, end in zip(parts, ends, strict=True) if part.since < after.end and end > after.start]
+    if met[0] is not parts[0]:
+        met[0] = met[0].lead_on(parts[0].since, now)
+    kept = [part.start_at(after.start, now) for part in met]
     first = [BookedPart(after.start, now)] if after.start < before.start else []
     last = [BookedPart(before.end, now)] if after.end > before.end else []
     return (*first, *kept, *last)

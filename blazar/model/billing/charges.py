@@ -18,6 +18,8 @@ from blazar.model.energy.consumption import EnergySource
 NANO = 10**9
 """Of the smallest amounts in one of the currency."""
 DECIMALS = 9
+MOST_NANO = 2**63 - 1
+"""The most that databases keep in a column, and add up to."""
 
 
 class ChargeCategory(StrEnum):

@@ -16,7 +16,7 @@ from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import InvalidInput, pointer_to
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import AccountState, LeaseAccount
-from blazar.model.billing.charges import NANO, ChargeLine
+from blazar.model.billing.charges import MOST_NANO, NANO, ChargeLine
 from blazar.model.billing.energy import tell_energy
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import LONGEST
@@ -26,9 +26,6 @@ from blazar.model.energy.book import EnergyBook
 
 HORIZON = timedelta(days=3 * 366)
 """How far ahead the rest of a lease is planned: some last for ever."""
-
-MOST_NANO = 2**63 - 1
-"""The most that databases keep in a column."""
 
 Planned = Mapping[date, int]
 """What the rest of a lease will cost, by the first day of each month, in 10⁻⁹ of the currency."""
@@ -118,7 +115,8 @@ def change_account(
         terms = _terms_of(account, was)
         live = _list_live(became)
         since = to_second(change.at)
-        given_back = list_given_back(_list_live(was), live, lists, since=since, at=to_second(at))
+        had = _list_live(was)
+        given_back = list_given_back(had, live, lists, whole=was.uses, since=since, at=to_second(at))
         lines = rate(_limit_uses(given_back, max(since, starts_at)), lists, terms)
         if has_fee and not live and not (became.uses and was.is_handed_over):
             # Of one that is deleted in the second in which it starts nothing but the fee is left to charge.

@@ -42,21 +42,53 @@ class BookedPart:
         """Return the part without what it has before an instant, if that is later than its begin; given back then."""
         return replace(self, since=since, moved=(*self.moved, (at, self.since))) if since > self.since else self
 
-    def find_lead(self, added_at: datetime) -> int:
-        """Return the seconds from a booking to the begin that the part had then: what is kept keeps its lead."""
+    def lead_on(self, begin: datetime, at: datetime) -> BookedPart:
+        """Return the part without those before it, which began with ``begin``, and were given back at an instant.
+
+        What was added to them and to it was booked from there on.
+        """
+        own = self.moved or ((self.booked_at, self.since),)
+        return replace(self, moved=(*own, (at, begin)))
+
+    def add_at(self, added_at: datetime, begin: datetime) -> BookedPart:
+        """Return what was added to the part at an instant, of all that was added then from ``begin`` on."""
+        return replace(self, booked_at=added_at, moved=() if begin == self.since else ((added_at, begin),))
+
+    def find_begin(self, at: datetime) -> datetime:
+        """Return when the part began for what was booked at an instant."""
         # What a change of the same second has added to it has the new begin; the part itself was there before.
-        begins = (begin for moved_at, begin in self.moved if added_at < moved_at or added_at == self.booked_at)
-        begin = next(begins, self.since)
-        return max(0, epoch(begin) - epoch(added_at))
+        begins = (begin for moved_at, begin in self.moved if at < moved_at or at == self.booked_at)
+        return next(begins, self.since)
+
+    @property
+    def lead(self) -> int:
+        """Return the seconds from its booking to the begin that it had then: what is kept keeps its lead."""
+        return max(0, epoch(self.find_begin(self.booked_at)) - epoch(self.booked_at))
 
 
 JoinedParts = Mapping[tuple[str, datetime | None], tuple[BookedPart, ...]]
-"""The parts of what was of another lease: of all that a reservation has (None), or of what of it was booked then."""
+"""The parts of what was of another lease: of all that a reservation has (None), or of what of it was booked then.
+
+The latter say themselves when each of them was booked.
+"""
 
 
-def find_parts(joined: JoinedParts, reservation_id: str, added_at: datetime | None) -> tuple[BookedPart, ...] | None:
-    """Return the parts of what a reservation has since an instant; None if it was of no other lease."""
-    return joined.get((reservation_id, added_at)) or joined.get((reservation_id, None))
+def list_parts_of(
+    joined: JoinedParts, parts: Sequence[BookedPart], reservation_id: str, added_at: datetime | None
+) -> tuple[BookedPart, ...]:
+    """Return the parts of what a reservation has since an instant, each of which says itself when that was booked.
+
+    ``parts`` are those of its lease.
+    """
+    if exact := joined.get((reservation_id, added_at)):
+        return exact
+    known = tuple(joined.get((reservation_id, None), parts))
+    first = None if added_at is None else next((one for one in known if one.booked_at <= added_at), None)
+    if added_at is None or first is None:
+        return known
+    # It was booked for all that there was then, so its lead is to the begin of that.
+    begin = first.find_begin(added_at)
+    return tuple(part.add_at(added_at, begin) if part.booked_at < added_at else part for part in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +109,8 @@ class ChargeTerms:
         return self.parts[0].since
 
     def list_parts(self, reservation_id: str, added_at: datetime | None) -> tuple[BookedPart, ...]:
-        """Return the parts of what a reservation has since an instant; None: since the lease was booked."""
-        return find_parts(self.joined, reservation_id, added_at) or self.parts
+        """Return the parts of what a reservation has since an instant, as ``list_parts_of`` does."""
+        return list_parts_of(self.joined, self.parts, reservation_id, added_at)
 
     def find_part(self, instant: datetime, use: PricedUse) -> BookedPart:
         """Return the part of a use to which an instant belongs; what comes before the first belongs to that."""
@@ -229,13 +261,7 @@ def _find_rounded_end(use: PricedUse, kept: Window, lists: Sequence[PriceList], 
 def _find_list(use: PricedUse, instant: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> PriceList | None:
     """Return the list by which a use is charged at an instant."""
     part = terms.find_part(instant, use)
-    added_at = _find_added_at(use, part)
-    return find_list(lists, max(part.listed_at or added_at, added_at), instant)
-
-
-def _find_added_at(use: PricedUse, part: BookedPart) -> datetime:
-    """Return when a use was booked that belongs to a part of its lease."""
-    return part.booked_at if use.added_at is None else max(part.booked_at, use.added_at)
+    return find_list(lists, max(part.listed_at or part.booked_at, part.booked_at), instant)
 
 
 def _list_cuts(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Sequence[int]:
@@ -269,8 +295,7 @@ def _rate_span(
     if use.given_back_at is not None and not share:
         return
     part = terms.find_part(instant, use)
-    lead = part.find_lead(_find_added_at(use, part))
-    factor = _multiply(found.find_booking_factor(terms.project_id, lead, use.booked_amount), share)
+    factor = _multiply(found.find_booking_factor(terms.project_id, part.lead, use.booked_amount), share)
     for time in split_by_hours(found.hours, found.zone, start, end):
         of_time = _multiply(factor, time.factor)
         key = _LineKey(*of_line, category, status, found.version, price.per_hour, of_time)

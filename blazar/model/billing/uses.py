@@ -127,23 +127,22 @@ def list_given_back(
     after: Sequence[BookedUse],
     lists: Sequence[PriceList],
     *,
+    whole: Sequence[BookedUse] = (),
     since: datetime,
     at: datetime,
 ) -> list[PricedUse]:
     """Return what a lease had from an instant on, and has no more: it was given back ``at``.
 
-    What a reservation gets of the same measure at the same time instead makes up for it, whatever its price.
+    What a reservation gets of the same measure at the same time instead makes up for it, whatever its price. ``whole``
+    is all that it has ever had: the time of a reservation begins with that, also if something has taken its place.
     """
-    kept = _map_rest(before, after, since)
-    measures, rounded = _map_measures(lists), _map_rounded(before, after, since)
+    firsts = _find_ends((*whole, *before))[0]
+    kept = _map_rest(firsts, after, since)
+    measures, rounded = _map_measures(lists), _map_rounded(firsts, before, after, since)
     had, has = _group_priced(before, measures, since), _group_priced(after, measures, since)
     found: list[PricedUse] = []
     for (reservation_id, measure), parts in had.items():
-        others = [
-            (use.window, use.amounts[measure])
-            for use in after
-            if use.reservation_id == reservation_id and measure in use.amounts
-        ]
+        others = _list_amounts(after, reservation_id, measure)
         end = max(part.window.end for part in parts)
         for window, part, amount in _list_less(parts, has[reservation_id, measure], others):
             found.append(
@@ -162,19 +161,27 @@ def list_given_back(
     return found
 
 
-def _map_rounded(before: Iterable[BookedUse], after: Iterable[BookedUse], since: datetime) -> Mapping[str, datetime]:
+def _list_amounts(uses: Iterable[BookedUse], reservation_id: str, measure: str) -> list[tuple[Window, int]]:
+    """Return how much a reservation has of a measure, and when."""
+    mine = (use for use in uses if use.reservation_id == reservation_id)
+    return [(use.window, use.amounts[measure]) for use in mine if measure in use.amounts]
+
+
+def _map_rounded(
+    firsts: Mapping[str, datetime], before: Iterable[BookedUse], after: Iterable[BookedUse], since: datetime
+) -> Mapping[str, datetime]:
     """Return the start of each reservation that is still to come, and keeps its end if anything is left of it.
 
     With what such a one gives back goes the time by which that would have been rounded up.
     """
-    (firsts, ends), lasts = _find_ends(before), _find_ends(after)[1]
-    return {id_: first for id_, first in firsts.items() if first >= since and lasts.get(id_, ends[id_]) == ends[id_]}
+    ends, lasts = _find_ends(before)[1], _find_ends(after)[1]
+    return {id_: firsts[id_] for id_, end in ends.items() if firsts[id_] >= since and lasts.get(id_, end) == end}
 
 
-def _map_rest(before: Iterable[BookedUse], after: Iterable[BookedUse], since: datetime) -> Mapping[str, Window]:
+def _map_rest(firsts: Mapping[str, datetime], after: Iterable[BookedUse], since: datetime) -> Mapping[str, Window]:
     """Return from when until when each reservation has something still, or had it until an instant."""
     ends = _find_ends(after)[1]
-    kept = {id_: (first, ends.get(id_, since)) for id_, first in _find_ends(before)[0].items()}
+    kept = {id_: (first, ends.get(id_, since)) for id_, first in firsts.items()}
     return {id_: Window(first, end) for id_, (first, end) in kept.items() if first < end}
 
 

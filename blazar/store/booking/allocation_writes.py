@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.window import Window
+from blazar.model.billing.following import Following
 from blazar.model.billing.tags import Layers, PriceTag, TaggedShare, share_tags
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.journal.entries import ResourceMove
@@ -200,6 +201,17 @@ def note_booked_at(connection: Connection, lease_id: str, booked_at: datetime) -
     a = allocations.c
     of_lease = (a.lease_id == lease_id, a.booked_at.is_(None), a.released_at.is_(None))
     connection.execute(allocations.update().where(*of_lease).values(booked_at=booked_at))
+
+
+def note_resources_booked_at(connection: Connection, following: Following, noted_at: datetime) -> None:
+    """Write when some resources of a reservation count as booked, to tell them from others that were booked then."""
+    a, booked_at = allocations.c, following.booked_at
+    known: tuple[sa.ColumnElement[bool], ...] = (a.booked_at.is_(None),)
+    if booked_at is not None:
+        known = (a.booked_at >= booked_at, a.booked_at < later(booked_at, timedelta(seconds=1)))
+    for part in chunks(sorted(following.resources)):
+        of_these = (a.reservation_id == following.reservation_id, a.resource_id.in_(part), a.released_at.is_(None))
+        connection.execute(allocations.update().where(*of_these, *known).values(booked_at=noted_at))
 
 
 def _find_less(gone: Iterable[_Row], new: Counter[Allocation]) -> frozenset[int]:

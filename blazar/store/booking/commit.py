@@ -103,6 +103,8 @@ class Commit:
     """The leases take part in one operation, which the history of each tells, with the other one if they are two."""
     moves: Sequence[ReservationMove] = ()
     passing: Sequence[ResourcePassing] = ()
+    follows: Mapping[str, str] = field(default_factory=dict)
+    """Reservations of a lease that goes on where another one ends, with those that have the same and get its time."""
     plans_from: Mapping[str, str] = field(default_factory=dict)
     """For leases from which others they take the plans of maintenance windows."""
 

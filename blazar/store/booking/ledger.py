@@ -18,6 +18,7 @@ from blazar.model.base.errors import StaleCalendar, StaleLease
 from blazar.model.billing import accounts
 from blazar.model.billing.accounts import AccountState, BilledLease, LeaseAccount, Met
 from blazar.model.billing.booked_prices import sum_account
+from blazar.model.billing.following import Following, append_account, list_following
 from blazar.model.billing.ledger import (
     BilledChange,
     Closing,
@@ -42,7 +43,7 @@ from blazar.store.billing.closings import read_account_book
 from blazar.store.billing.facts import read_facts
 from blazar.store.billing.price_lists import PriceListCache
 from blazar.store.billing.spending import SpendGuard
-from blazar.store.booking.allocation_writes import note_booked_at
+from blazar.store.booking.allocation_writes import note_booked_at, note_resources_booked_at
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.resources.catalog import CatalogCache
 
@@ -74,7 +75,7 @@ class Ledger:
             lists = self._prices.read(connection)
         facts = read_facts(connection, list(found)) if found else {}
         if commit.joint:
-            _keep_booked_at(connection, writes, found, facts)
+            _keep_booked_at(connection, commit, found, facts)
         book = None
         if commit.joint or any(_is_passed_on(write, found) for write in writes):
             # These close accounts; all others leave that to who does so once all is known.
@@ -225,18 +226,24 @@ class LedgerWork:
             return
         kept = closing.account
         if rest is not None and write.before is not None:
-            if rest.has_fee and self.facts[rest.lease_id].is_handed_over:
-                # It is charged as that one is closed.
-                rest = replace(rest, has_fee=False)
-            kept = accounts.join_accounts(
-                *(kept, rest, write.before.window, write.after.window),
-                own=self._list_own(write.after),
-                met=self._list_met(),
-                noted_at=_choose_noted_at(accounts.find_younger(kept, rest), self.facts),
-            )
+            kept = self._merge(kept, rest, write.after)
         elif write.before is not None:
             kept = kept.redate(write.before.window, write.after.window, self.commit.at)
         self._changed.append((account, fit_account(replace(kept, state=AccountState.OPEN), facts)))
+
+    def _merge(self, kept: LeaseAccount, rest: LeaseAccount, joined: Lease) -> LeaseAccount:
+        """Return the account of a lease into which another one was merged."""
+        if rest.has_fee and self.facts[rest.lease_id].is_handed_over:
+            # It is charged as that one is closed.
+            rest = replace(rest, has_fee=False)
+        if self.commit.follows:
+            return append_account(kept, rest, _list_following(kept, rest, self.commit.follows, self.facts))
+        return accounts.join_accounts(
+            *(kept, rest),
+            own=self._list_own(joined),
+            met=self._list_met(),
+            noted_at=_choose_noted_at(accounts.find_younger(kept, rest), self.facts),
+        )
 
     def _share_fee(self, account: LeaseAccount, other: LeaseAccount | None) -> tuple[LeaseAccount, LeaseAccount | None]:
         """Return an account and that of the lease that becomes one with its own, with one fee in all."""
@@ -308,17 +315,28 @@ class LedgerWork:
 
 
 def _keep_booked_at(
-    connection: Connection,
-    writes: Sequence[LeaseWrite],
-    found: Mapping[str, LeaseAccount],
-    facts: Mapping[str, LeaseFacts],
+    connection: Connection, commit: Commit, found: Mapping[str, LeaseAccount], facts: Mapping[str, LeaseFacts]
 ) -> None:
-    """Write when the younger of two leases was booked that become one: what it has is charged by that as before."""
-    windows = {write.before.window for write in writes if write.before is not None}
-    is_merger = any(write.after.end_reason is EndReason.MERGED for write in writes)
-    if is_merger and len(found) == 2 and len(windows) == 1:
+    """Write of two leases that become one when what is charged otherwise than the rest was booked."""
+    merged = {write.after.id for write in commit.leases if write.after.end_reason is EndReason.MERGED}
+    if not merged or len(found) < 2:
+        return
+    if not commit.follows:
         younger = accounts.find_younger(*found.values())
         note_booked_at(connection, younger.lease_id, _choose_noted_at(younger, facts))
+        return
+    first, second = sorted(found.values(), key=lambda account: account.lease_id in merged)
+    for one in _list_following(first, second, commit.follows, facts):
+        if one.noted_at is not None and one.noted_at != one.booked_at:
+            note_resources_booked_at(connection, one, one.noted_at)
+
+
+def _list_following(
+    first: LeaseAccount, second: LeaseAccount, follows: Mapping[str, str], facts: Mapping[str, LeaseFacts]
+) -> Sequence[Following]:
+    had, comes = facts[first.lease_id].uses, facts[second.lease_id].uses
+    booked = [use.booked_at for use in (*had, *comes) if use.booked_at is not None]
+    return list_following(had, comes, follows, min(first.first_booked_at, second.first_booked_at, *booked))
 
 
 def _choose_noted_at(younger: LeaseAccount, facts: Mapping[str, LeaseFacts]) -> datetime:

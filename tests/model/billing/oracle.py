@@ -140,9 +140,12 @@ class Bill:
             self.charge(had, last, counted - took, rounding=True)
 
     def booked_at(self, had: Had, instant: datetime) -> tuple[datetime, datetime]:
-        """Return the start of the part of the lease, and when what it has was booked."""
+        """Return when what it has begins by its booking, and when that was booked."""
         since, booked_at = [part for part in self.parts if part[0] <= instant][-1]
-        return since, max(booked_at, had.added_at or booked_at)
+        if had.added_at is None or had.added_at <= booked_at:
+            return since, booked_at
+        # Who adds something books it for all that the lease has by then.
+        return [part[0] for part in self.parts if part[1] <= had.added_at][0], had.added_at
 
     def list_of(self, had: Had, instant: datetime) -> Published | None:
         return list_at(self.lists, self.booked_at(had, instant)[1], instant)

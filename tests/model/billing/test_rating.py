@@ -15,6 +15,7 @@ from blazar.model.base.window import Window
 from blazar.model.billing.charges import NANO, ChargeCategory, ChargeLine, adjust, sum_lines
 from blazar.model.billing.price_lists import PriceList, parse_price_list
 from blazar.model.billing.rating import BookedPart, ChargeTerms, PricedUse, rate, rate_fee
+from blazar.model.billing.uses import BookedUse, list_given_back
 
 HOUR = timedelta(hours=1)
 END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
@@ -166,6 +167,27 @@ def test_what_was_added_has_the_prices_and_the_lead_of_then():
     assert (line.version, line.factor) == (2, 1)
     (line,) = rate([use], lists[:1], booked("2030-04-01T00:00"))
     assert (line.version, line.factor) == (1, Fraction("1.1"))
+
+
+def test_what_was_added_to_a_lease_that_was_extended_has_the_lead_to_the_begin_of_all_of_it():
+    lists = [a_list(lead=[{"below": "PT24H", "factor": "1.1"}])]
+    parts = (BookedPart(utc("2030-04-01T00:00"), BOOKED), BookedPart(utc("2030-04-03T00:00"), BOOKED))
+    use = a_use("2030-04-01T00:00", "2030-04-04T00:00", added_at=utc("2030-03-31T12:00"))
+    lines = rate([use], lists, ChargeTerms("p", parts))
+    assert {line.factor for line in lines} == {Fraction("1.1")}
+    # An extension that is booked later has the lead to its own begin.
+    later = BookedPart(utc("2030-04-03T00:00"), utc("2030-03-31T13:00"))
+    lines = rate([use], lists, ChargeTerms("p", (parts[0], later)))
+    assert sorted((line.factor, line.resource_seconds) for line in lines) == [(1, 86400), (Fraction("1.1"), 172800)]
+
+
+def test_what_is_given_back_is_rounded_from_the_begin_of_its_reservation_whatever_has_taken_its_place():
+    begin, now, end = utc("2030-04-01T10:00"), utc("2030-04-01T11:05"), utc("2030-04-01T12:00")
+    replaced_at = begin + timedelta(seconds=61)
+    gone = BookedUse("r", 1, Window(begin, replaced_at), {"host": 1}, {"host": 1}, is_live=False)
+    has = BookedUse("r", 2, Window(replaced_at, end), {"host": 1}, {"host": 1})
+    (use,) = list_given_back([has], [], [a_list()], whole=[gone, has], since=now, at=now)
+    assert (use.window, use.kept) == (Window(now, end), Window(begin, now))
 
 
 def test_after_a_transfer_the_lists_of_then_count_and_the_lead_of_the_booking():
