@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recomputation: what the accounts of a lease were charged, beside what its facts give now. Pure.
 
-It is the closing's own function that computes it once more. What was given back is left out: its share was computed
-from what the lease had before, which is no fact any more. So are leases that were split or merged in use: what one was
-charged for is a fact of another one since.
+It is the closing's own function that computes it once more. What was given back was computed from what the lease had
+before, which is no fact any more; and what leases that were split or merged in use were charged for is a fact of
+another one since. Of these each charge is computed from the time and the factor that it says itself, by its list.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from datetime import date, datetime
 
 from blazar.model.base.clock import to_second
 from blazar.model.billing.accounts import AccountState, LeaseAccount
-from blazar.model.billing.charges import Charge, ChargeCategory, ChargeLine
+from blazar.model.billing.charges import Charge, ChargeCategory, ChargeLine, price_seconds, take_share
 from blazar.model.billing.ledger import close_account
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import show_exactly
 from blazar.model.billing.rating import ChargeTerms, rate_fee
 from blazar.model.billing.uses import LeaseFacts
 
-_RECOMPUTED = (ChargeCategory.USAGE, ChargeCategory.ROUNDING_UP, ChargeCategory.FEE)
+_OF_FACTS = (ChargeCategory.USAGE, ChargeCategory.ROUNDING_UP, ChargeCategory.FEE)
+_OF_ITSELF = (ChargeCategory.CANCELLATION, ChargeCategory.EARLY_RETURN)
+_COMPARED = (*_OF_FACTS, *_OF_ITSELF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,15 @@ def list_differences(lease: CheckedLease, lists: Sequence[PriceList]) -> Iterato
     Of a project that has still more to pay nothing is said: a charge may be on its way.
     """
     accounts = sorted(lease.accounts, key=lambda account: account.opened_at)
-    if lease.facts is None or any(account.is_mixed for account in accounts):
+    if lease.facts is None:
         return
+    is_mixed = any(account.is_mixed for account in accounts)
     busy = {account.project_id for account in accounts if account.state is AccountState.OPEN}
     for project_id in sorted({account.project_id for account in accounts} - busy):
         mine = [charge for charge in lease.charges if charge.project_id == project_id]
-        lines = list(_recompute(accounts, project_id, mine, lease.facts, lists))
+        lines = [] if is_mixed else list(_recompute(accounts, project_id, mine, lease.facts, lists))
+        itself = _COMPARED if is_mixed else _OF_ITSELF
+        lines += [_count_again(one.line, lists) for one in mine if one.line.category in itself]
         first = next(account for account in accounts if account.project_id == project_id)
         yield from _compare(first, mine, lines)
 
@@ -111,6 +116,18 @@ def _recompute(
         yield from () if fee is None else (fee,)
 
 
+def _count_again(line: ChargeLine, lists: Sequence[PriceList]) -> ChargeLine:
+    """Return a line with the amount that follows from its time and its factor by its price list."""
+    prices = next((one for one in lists if one.version == line.version), None)
+    if prices is None:
+        return replace(line, nano=0)
+    if line.sku is None:
+        return replace(line, nano=take_share(prices.fee, line.factor))
+    price = prices.find_price(line.sku)
+    per_hour = 0 if price is None else price.per_hour
+    return replace(line, nano=price_seconds(per_hour, line.factor, line.resource_seconds))
+
+
 def find_begin(account: LeaseAccount, *, is_first: bool) -> datetime:
     """Return from when on an account has to pay: one that starts at once has started before it was opened."""
     opened_at = to_second(account.opened_at)
@@ -120,8 +137,8 @@ def find_begin(account: LeaseAccount, *, is_first: bool) -> datetime:
 def _compare(
     account: LeaseAccount, charges: Sequence[Charge], lines: Sequence[ChargeLine]
 ) -> Iterator[ChargeDifference]:
-    written = [charge.line for charge in charges if charge.line.category in _RECOMPUTED]
-    was, became = _sum_months(written), _sum_months([line for line in lines if line.category in _RECOMPUTED])
+    written = [charge.line for charge in charges if charge.line.category in _COMPARED]
+    was, became = _sum_months(written), _sum_months([line for line in lines if line.category in _COMPARED])
     # Each line is rounded once, and a time that was charged in parts has more of them.
     most = len(written) + len(lines)
     for month in sorted({*was, *became}):

@@ -175,7 +175,27 @@ def test_each_project_that_had_a_lease_is_looked_at_by_itself(world):
     assert {found.explanation[0].split()[3] for found in look(world)} == {"physics", "computing"}
 
 
-def test_leases_that_were_split_in_use_are_left_out(world):
+@pytest.mark.parametrize(("hours", "which"), [(-1, "cancellation"), (4, "early_return")])
+def test_what_was_given_back_costs_what_its_time_and_its_share_say(world, hours, which):
+    publish(world, fee="5.00", early_return="0.50", cancellation=[{"share": "0.30"}])
+    world.run_to(NOON)
+    lease = act(world, world.lease, a_host(2), start=2 * HOUR, hours=10)
+    world.run_to(NOON + (hours + 2) * HOUR)
+    act(world, world.manager.leases.delete, lease.id)
+    world.run()
+    close(world, OVER)
+    assert which in {row["category"] for row in rows(world, charges)}
+    assert look(world) == []
+    falsify(world, more=3, which=which)
+    (found,) = look(world)
+    line = next(row for row in rows(world, charges) if row["category"] == which)
+    wrong = sum(row["category"] == which for row in rows(world, charges))
+    correct(world, line["id"], -3 * wrong)
+    assert look(world) == []
+    assert found.lease_id == lease.id
+
+
+def test_charges_of_leases_that_were_split_in_use_are_what_each_says_itself(world):
     publish(world)
     lease = act(world, world.lease, a_host(1), a_host(2), start=HOUR, hours=10)
     world.run_to(NOON + 4 * HOUR)
@@ -183,6 +203,8 @@ def test_leases_that_were_split_in_use_are_left_out(world):
     world.manager.surgery.split(lease.id, SplitRequest((part,)), Terms(CURIE))
     close(world, OVER)
     assert look(world) == []
+    falsify(world, more=1)
+    assert len(look(world)) == 2
 
 
 def test_of_a_lease_that_was_purged_nothing_is_known_and_it_is_not_looked_at_again(world):
