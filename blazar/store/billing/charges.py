@@ -21,11 +21,13 @@ from blazar.model.billing.charges import CarbonState, Charge, ChargeCategory, Ch
 from blazar.model.billing.statements import (
     ChargePage,
     ChargeQuestion,
+    CorrectedSums,
     CorrectionRequest,
     MonthCharges,
     MonthPage,
     StatementQuestion,
     StatementTotal,
+    check_sums,
     draft_correction,
     parse_month,
     sort_totals,
@@ -102,7 +104,7 @@ class ChargeStore:
             return read_totals(connection, lease_ids)
 
     def correct(self, request: CorrectionRequest, key: IdempotencyKey | None = None, *, now: datetime) -> Charge:
-        """Add the answer to a charge, and return it; NotFound, InvalidInput, KeyTaken. Seven statements at most."""
+        """Add the answer to a charge, and return it; NotFound, InvalidInput, KeyTaken. Ten statements at most."""
         return self._transactions.write(lambda connection: _correct(connection, request, key, now))
 
 
@@ -235,6 +237,7 @@ def _group_months(rows: Sequence[AnyRow], planned_from: dict[str, date]) -> tupl
 
 def _correct(connection: Connection, request: CorrectionRequest, key: IdempotencyKey | None, now: datetime) -> Charge:
     drafted = draft_correction(_read_charge(connection, request.charge_id), request, now=now)
+    check_sums(drafted, _sum_corrected(connection, drafted))
     line = drafted.line
     done = connection.execute(
         charges.insert().values(
@@ -268,6 +271,17 @@ def _correct(connection: Connection, request: CorrectionRequest, key: Idempotenc
     write_entry(connection, tell_correction(corrected, by=current().actor))
     look_again(connection, corrected.lease_id, now=now)
     return corrected
+
+
+def _sum_corrected(connection: Connection, drafted: Charge) -> CorrectedSums:
+    """Return what a correction is added to; its lease is locked, so that two give nothing back twice."""
+    own = _C.project_id == drafted.project_id
+    connection.execute(sa.select(accounts.c.id).where(accounts.c.lease_id == drafted.lease_id).with_for_update()).all()
+    # By month: all together might have more digits than databases add.
+    query = sa.select(_C.month, sa.func.sum(_C.nano)).where(own, _C.lease_id == drafted.lease_id).group_by(_C.month)
+    of_lease = sum(int(nano) for _, nano in connection.execute(query))
+    of_month = connection.execute(sa.select(sa.func.sum(_C.nano)).where(own, _C.month == drafted.month)).scalar()
+    return CorrectedSums(of_lease, int(of_month or 0))
 
 
 def parse_charge(row: AnyRow) -> Charge:

@@ -100,14 +100,14 @@ def test_as_csv_it_has_a_line_for_each_charge(http):
 
 def test_as_csv_a_credit_is_a_number_below_zero_and_all_add_up(http):
     charge = ask(http, "/v1/charges?category=usage").json["charges"][0]
-    for amount in ("-12.50", "0.25"):
+    for amount in ("-11.50", "0.25"):
         assert correct(http, {"corrects": charge["id"], "amount": amount, "reason": "=slow"}).status_code == 201
     lines = list(csv.DictReader(io.StringIO(ask(http, "/v1/statements/2030-05?format=csv").text)))
     assert [(line["amount"], line["reason"]) for line in lines] == [
-        ("-12.500000000", "'=slow"),
+        ("-11.500000000", "'=slow"),
         ("0.250000000", "'=slow"),
     ]
-    assert str(sum(Decimal(line["amount"]) for line in lines)) == "-12.250000000"
+    assert str(sum(Decimal(line["amount"]) for line in lines)) == "-11.250000000"
 
 
 def test_as_focus_it_passes_the_strict_check(http):
@@ -171,6 +171,7 @@ def test_a_correction_that_is_sent_again_with_its_key_is_made_once(http):
         ({"amount": "0"}, 400, "amount is 0", "/amount"),
         ({"amount": "1.0000000001"}, 400, "amount", "/amount"),
         ({"amount": "1e9"}, 400, "amount", "/amount"),
+        ({"amount": "-13"}, 400, "amount is -13, which gives more back than project biology was charged", "/amount"),
         ({"reason": ""}, 400, "reason", "/reason"),
         ({"corrects": 4711}, 404, "charge 4711 not found", None),
     ],
@@ -180,6 +181,29 @@ def test_a_wrong_correction_is_refused(http, changes, status, word, pointer):
     assert refused(answer)[0] == status
     assert word in refused(answer)[2]
     assert answer.json["errors"][0].get("pointer") == pointer
+
+
+def test_no_more_is_given_back_for_a_lease_than_it_was_charged(http):
+    lease_id = ask(http, "/v1/charges").json["charges"][0]["lease_id"]
+    charges = ask(http, f"/v1/charges?lease_id={lease_id}").json["charges"]
+    whole, body = sum(Decimal(one["amount"]) for one in charges), {"corrects": charges[0]["id"], "reason": "slow"}
+    assert correct(http, {**body, "amount": f"{1 - whole}"}).status_code == 201
+    (_, _, says) = refused(correct(http, {**body, "amount": "-1.01"}))
+    assert says.endswith("corrections included: that is 1 EUR; give at most that back")
+    assert correct(http, {**body, "amount": "-1"}).status_code == 201
+    assert correct(http, {**body, "amount": "1"}).status_code == 201
+
+
+def test_a_statement_is_not_corrected_to_more_than_can_be_kept(http):
+    charge = ask(http, "/v1/charges").json["charges"][0]
+    body = {"corrects": charge["id"], "amount": "999999999", "reason": "a slip"}
+    assert [correct(http, body).status_code for _ in range(9)] == [201] * 9
+    (status, _, says) = refused(correct(http, body))
+    assert (status, says.split(", ")[1]) == (
+        400,
+        "with which the statement of 2030-05 would be of more than 9223372036 EUR",
+    )
+    assert ask(http, "/v1/statements/2030-05").json["statement"]["amount"] == "8999999991.00"
 
 
 def test_only_operators_correct_charges_and_see_those_of_others(http):
