@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json
-from blazar.clouds.ports.compute import Aggregate, Hypervisor
+from blazar.clouds.ports.compute import Aggregate, AggregateList, Hypervisor
 from blazar.clouds.shared_read import SharedRead
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 
@@ -86,17 +86,17 @@ class OpenStackAggregates:
 
     # Aggregates
 
-    def aggregates(self) -> tuple[Aggregate, ...]:
+    def aggregates(self) -> AggregateList:
         """Return all aggregates, the oldest first."""
         return self._shared_aggregates()
 
-    def _read_aggregates(self) -> tuple[Aggregate, ...]:
+    def _read_aggregates(self) -> AggregateList:
         answer = self._nova.get("/os-aggregates", microversion=AGGREGATES)
-        return tuple(sorted((_aggregate(item) for item in answer["aggregates"]), key=lambda a: a.id))
+        return AggregateList(sorted((_aggregate(item) for item in answer["aggregates"]), key=lambda a: a.id))
 
     def aggregate(self, name: str) -> Aggregate | None:
         """Return the aggregate of this name."""
-        return next((aggregate for aggregate in self.aggregates() if aggregate.name == name), None)
+        return self.aggregates().named(name)
 
     def create_aggregate(self, name: str, availability_zone: str | None, metadata: Mapping[str, str]) -> Aggregate:
         """Create an aggregate. Its metadata takes a second call, so callers set it on an aggregate that has none."""

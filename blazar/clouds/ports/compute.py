@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Protocol
 
 from blazar.model.base.amounts import Amounts
@@ -44,6 +45,51 @@ class Aggregate:
     availability_zone: str | None
     hosts: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class AggregateList(tuple[Aggregate, ...]):
+    """All aggregates of a cloud, as one read found them.
+
+    A burst of starts shares one read: what they look for is indexed once for all, not searched by each, so that the
+    work of a start does not grow with the number of aggregates. All that is returned is in the order of the list.
+    """
+
+    def named(self, name: str) -> Aggregate | None:
+        """Return the aggregate of this name, the first if there are several; None if there is none."""
+        return next(iter(self._by_name.get(name, ())), None)
+
+    def with_host(self, service_name: str) -> tuple[Aggregate, ...]:
+        """Return the aggregates that have a host."""
+        return tuple(self._by_host.get(service_name, ()))
+
+    def with_key(self, key: str) -> tuple[Aggregate, ...]:
+        """Return the aggregates that have a key in their metadata."""
+        return tuple(self._by_key.get(key, ()))
+
+    # Threads that share a list may make an index twice: each is right, and one of them is kept.
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Sequence[Aggregate]]:
+        return _index(self, lambda aggregate: (aggregate.name,))
+
+    @cached_property
+    def _by_host(self) -> Mapping[str, Sequence[Aggregate]]:
+        return _index(self, lambda aggregate: aggregate.hosts)
+
+    @cached_property
+    def _by_key(self) -> Mapping[str, Sequence[Aggregate]]:
+        return _index(self, lambda aggregate: aggregate.metadata)
+
+
+def _index(
+    aggregates: Iterable[Aggregate], words: Callable[[Aggregate], Iterable[str]]
+) -> Mapping[str, Sequence[Aggregate]]:
+    """Return the aggregates by each of their words."""
+    found: dict[str, list[Aggregate]] = {}
+    for aggregate in aggregates:
+        for word in words(aggregate):
+            found.setdefault(word, []).append(aggregate)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +222,8 @@ class Hypervisors(Protocol):
 class Aggregates(Protocol):
     """Nova's host aggregates."""
 
-    def aggregates(self) -> tuple[Aggregate, ...]:
-        """Return all aggregates."""
+    def aggregates(self) -> AggregateList:
+        """Return all aggregates. Callers that ask at the same time share the answer of a read that began after that."""
 
     def aggregate(self, name: str) -> Aggregate | None:
         """Return the aggregate with exactly this name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blazar.clouds.ports.compute import Aggregate, Hypervisor
+from blazar.clouds.ports.compute import Aggregate, AggregateList, Hypervisor
 from blazar.clouds.shared_read import SharedRead
 from blazar.clouds.simulated.service import Calls, Durations, SimulatedService, look_up
 from blazar.clouds.simulated.state import AggregateState, HostState, State
@@ -50,13 +50,13 @@ class SimulatedAggregates(SimulatedService):
             for host in _of_service(state, service_name):
                 host.enabled, host.disabled_reason = True, None
 
-    def aggregates(self) -> tuple[Aggregate, ...]:
+    def aggregates(self) -> AggregateList:
         """Return all aggregates."""
         return self._shared_aggregates()
 
-    def _read_aggregates(self) -> tuple[Aggregate, ...]:
+    def _read_aggregates(self) -> AggregateList:
         with self._calls.reading("aggregates") as state:
-            return tuple(_aggregate(aggregate) for aggregate in state.aggregates.values())
+            return AggregateList(_aggregate(aggregate) for aggregate in state.aggregates.values())
 
     def aggregate(self, name: str) -> Aggregate | None:
         """Return the aggregate of this name."""

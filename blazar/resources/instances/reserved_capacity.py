@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from blazar.clouds.ports import Cloud
-from blazar.clouds.ports.compute import Aggregate, Server
+from blazar.clouds.ports.compute import Aggregate, AggregateList, Server
 from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_id_of
 from blazar.model.base.errors import Conflict, NotFound
 from blazar.model.leases.reservation import Content
@@ -77,7 +77,7 @@ class CapacityEnsurer:
         group, affinity = self._ensure_flavor_and_group(task, template, starting=starting)
         # Read once, and late: in a burst of starts the list of all aggregates takes longest.
         aggregates = self._compute.aggregates()
-        found = next((aggregate for aggregate in aggregates if aggregate.name == task.reservation.id), None)
+        found = aggregates.named(task.reservation.id)
         aggregate = self._ensure_aggregate(task, found, affinity)
         self._ensure_capacity(task, aggregate, aggregates)
         left = sum(self._preemptibles.make_room(resource) for resource in task.resources)
@@ -235,13 +235,13 @@ class CapacityEnsurer:
 
     def _ensure_capacity_again(self, task: Task) -> Aggregate:
         aggregates = self._compute.aggregates()
-        found = next((aggregate for aggregate in aggregates if aggregate.name == task.reservation.id), None)
+        found = aggregates.named(task.reservation.id)
         group = group_of(task)
         aggregate = self._ensure_aggregate(task, found, {} if group is None else {AFFINITY_ID: group})
         self._ensure_capacity(task, aggregate, aggregates)
         return aggregate
 
-    def _ensure_capacity(self, task: Task, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+    def _ensure_capacity(self, task: Task, aggregate: Aggregate, aggregates: AggregateList) -> None:
         """Ensure the reserved capacity on the hosts, and these in the aggregate; ``aggregates`` were just read."""
         hosts = service_names(task.resources)
         self._freepool.share_hosts(aggregate, hosts=hosts, aggregates=aggregates)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from blazar.clouds.ports.compute import Aggregate, Compute, Hypervisor
+from blazar.clouds.ports.compute import Aggregate, AggregateList, Compute, Hypervisor
 from blazar.model.base.errors import CloudUnavailable, NotFound
 from blazar.model.base.reasons import ReasonCode
-from blazar.resources.hosts.aggregates.membership import AggregateMembership, AggregateNames, find_by_name
+from blazar.resources.hosts.aggregates.membership import AggregateMembership, AggregateNames
 
 
 class HostWaits(CloudUnavailable):
@@ -56,12 +56,12 @@ class Freepool:
             if host in aggregate.hosts:
                 self._members.remove_host_if_known(aggregate, host)
 
-    def places_of_hosts(self, aggregates: Iterable[Aggregate]) -> Mapping[str, str | None] | None:
+    def places_of_hosts(self, aggregates: AggregateList) -> Mapping[str, str | None] | None:
         """Return the place of each host, by service name: None for the freepool, else the name of the aggregate.
 
         Hosts in none of these ``aggregates`` are left out. Returns None if the cloud has no freepool.
         """
-        freepool = find_by_name(aggregates, self._names.freepool)
+        freepool = aggregates.named(self._names.freepool)
         if freepool is None:
             return None
         others = {
@@ -75,7 +75,7 @@ class Freepool:
         kept = {host for aggregate in aggregates if self._members.is_ours(aggregate) for host in aggregate.hosts}
         return tuple(h for h in self._compute.hypervisors() if h.up and h.enabled and h.service_name not in kept)
 
-    def share_hosts(self, aggregate: Aggregate, *, hosts: Iterable[str], aggregates: tuple[Aggregate, ...]) -> None:
+    def share_hosts(self, aggregate: Aggregate, *, hosts: Iterable[str], aggregates: AggregateList) -> None:
         """Ensure that hosts are in an aggregate that shares them with others: they stay in the freepool.
 
         ``aggregates`` are all of the cloud's, just read. Raises NotInFreepool if hosts are not in the freepool, and
@@ -99,18 +99,15 @@ class Freepool:
         if all(gone):
             self._members.delete_aggregate(aggregate)
 
-    def check_all_in_freepool(
-        self, hosts: Iterable[str], aggregate: Aggregate, aggregates: tuple[Aggregate, ...]
-    ) -> None:
+    def check_all_in_freepool(self, hosts: Iterable[str], aggregate: Aggregate, aggregates: AggregateList) -> None:
         """Raise NotInFreepool if hosts are neither in the freepool nor reserved: waiting does not help."""
-        kept = {host for a in aggregates if self._members.is_ours(a) and a.id != aggregate.id for host in a.hosts}
-        lost = [host for host in hosts if host not in kept]
+        lost = [h for h in hosts if all(a.id == aggregate.id for a in self._members.ours_with(h, aggregates))]
         if lost and self._members.freepool(aggregates):
             raise NotInFreepool(lost, self._names.freepool)
 
-    def check_in_freepool(self, host: str, aggregate: Aggregate, aggregates: tuple[Aggregate, ...]) -> None:
+    def check_in_freepool(self, host: str, aggregate: Aggregate, aggregates: AggregateList) -> None:
         """Raise NotInFreepool if a host is not in the freepool, and HostWaits while a reservation still has it."""
-        others = [a for a in aggregates if host in a.hosts and a.id != aggregate.id]
+        others = [a for a in aggregates.with_host(host) if a.id != aggregate.id]
         foreign = [a for a in others if (a.availability_zone or "").startswith(self._names.zone_prefix)]
         if foreign:
             raise HostWaits(

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from blazar.clouds.ports.compute import Aggregate, Compute
+from blazar.clouds.ports.compute import Aggregate, AggregateList, Compute
 from blazar.model.base.errors import Conflict, NotFound
 
 LOG = logging.getLogger(__name__)
@@ -34,9 +33,13 @@ class AggregateMembership:
         zone = aggregate.availability_zone or ""
         return aggregate.name == self._names.freepool or zone.startswith(self._names.zone_prefix)
 
-    def freepool(self, aggregates: tuple[Aggregate, ...]) -> Aggregate:
+    def ours_with(self, host: str, aggregates: AggregateList) -> list[Aggregate]:
+        """Return which of these have a host and are the freepool, or that of a host reservation."""
+        return [aggregate for aggregate in aggregates.with_host(host) if self.is_ours(aggregate)]
+
+    def freepool(self, aggregates: AggregateList) -> Aggregate:
         """Return the freepool among these; NotFound, with the remedy, if there is none."""
-        aggregate = find_by_name(aggregates, self._names.freepool)
+        aggregate = aggregates.named(self._names.freepool)
         if aggregate is None:
             raise NotFound(
                 f"the cloud has no host aggregate named {self._names.freepool!r}; create it (without an availability "
@@ -95,8 +98,3 @@ class AggregateMembership:
 
     def _is_in(self, aggregate: Aggregate, host: str) -> bool:
         return any(a.id == aggregate.id and host in a.hosts for a in self._compute.aggregates())
-
-
-def find_by_name(aggregates: Iterable[Aggregate], name: str) -> Aggregate | None:
-    """Return the aggregate of this name, if there is one."""
-    return next((a for a in aggregates if a.name == name), None)

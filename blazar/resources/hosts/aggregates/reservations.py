@@ -23,13 +23,13 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from blazar.clouds.ports.compute import Aggregate, Compute, MigrationState, Server
+from blazar.clouds.ports.compute import Aggregate, AggregateList, Compute, MigrationState, Server
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 from blazar.model.base.reasons import Cause, ReasonCode, joint_cause, spell_count
 from blazar.model.resources.resource import Resource
 from blazar.resources.contract.parameters import by_service
 from blazar.resources.hosts.aggregates.freepool import Freepool, HostWaits, NotInFreepool
-from blazar.resources.hosts.aggregates.membership import AggregateMembership, AggregateNames, find_by_name
+from blazar.resources.hosts.aggregates.membership import AggregateMembership, AggregateNames
 from blazar.resources.hosts.preemptibles import is_preemptible
 
 LOG = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class ReservationAggregates:
         """Return the ids of the reservations that have an aggregate with its own zone, or keep a host closed."""
         prefix = self._names.zone_prefix
         aggregates = self._compute.aggregates()
-        freepool = find_by_name(aggregates, self._names.freepool)
+        freepool = aggregates.named(self._names.freepool)
         closed = {} if freepool is None else freepool.metadata
         return frozenset(
             (
@@ -144,7 +144,7 @@ class ReservationAggregates:
         wanted = tuple(hosts)
         aggregates = self._compute.aggregates()
         freepool = self._members.freepool(aggregates)
-        aggregate = find_by_name(aggregates, reservation_id)
+        aggregate = aggregates.named(reservation_id)
         if aggregate is None or self._owner_of(aggregate) != project_id:
             aggregate = self.ensure_aggregate(reservation_id, project_id=project_id)
         evicted = 0
@@ -171,7 +171,7 @@ class ReservationAggregates:
         """Put hosts that a change of the reservation has returned to the freepool back into its aggregate."""
         aggregates = self._compute.aggregates()
         free = self._members.freepool(aggregates).hosts
-        aggregate = find_by_name(aggregates, reservation_id)
+        aggregate = aggregates.named(reservation_id)
         left = [host for host in hosts if host in free]
         if left:
             here = aggregate.hosts if aggregate else ()
@@ -187,9 +187,8 @@ class ReservationAggregates:
         aggregates = self._compute.aggregates()
         self._reopen_to_preemptibles(reservation_id, aggregates, hosts)
         # Before hosts return to their zones, which Nova may refuse: outside both, a host accepts anybody's servers.
-        kept = {host for aggregate in aggregates if self._members.is_ours(aggregate) for host in aggregate.hosts}
         for host in assigned:
-            if host not in kept:
+            if not self._members.ours_with(host, aggregates):
                 LOG.warning(
                     "Host %s left the aggregate of reservation %s before its end; adding it to the freepool",
                     host,
@@ -201,9 +200,7 @@ class ReservationAggregates:
             left += self._empty_hosts(aggregate, aggregates, hosts)
         return left
 
-    def _empty_hosts(
-        self, aggregate: Aggregate, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None
-    ) -> int:
+    def _empty_hosts(self, aggregate: Aggregate, aggregates: AggregateList, hosts: frozenset[str] | None) -> int:
         leaving = aggregate.hosts if hosts is None else tuple(host for host in aggregate.hosts if host in hosts)
         left = 0
         occupied: dict[str, Sequence[Server]] = {}
@@ -244,7 +241,7 @@ class ReservationAggregates:
         self,
         aggregate: Aggregate,
         leaving: Sequence[str],
-        aggregates: tuple[Aggregate, ...],
+        aggregates: AggregateList,
         hosts: frozenset[str] | None,
     ) -> bool:
         """Move the ``leaving`` hosts from an aggregate to the freepool, and all ``hosts`` (None: any) to their zones.
@@ -281,9 +278,7 @@ class ReservationAggregates:
         if keys:
             self._compute.set_aggregate_metadata(aggregate.id, keys)
 
-    def _assign_host(
-        self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]
-    ) -> int:
+    def _assign_host(self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: AggregateList) -> int:
         """Ensure that one host is in the aggregate; return how many preemptible servers are still being deleted."""
         closed = CLOSED + host in freepool.metadata
         if host not in aggregate.hosts:
@@ -325,13 +320,13 @@ class ReservationAggregates:
             ).because(ReasonCode.SERVER_IN_THE_WAY)
 
     def _reopen_to_preemptibles(
-        self, reservation_id: str, aggregates: tuple[Aggregate, ...], hosts: frozenset[str] | None
+        self, reservation_id: str, aggregates: AggregateList, hosts: frozenset[str] | None
     ) -> None:
         """Reopen hosts that a reservation has closed to preemptible servers and no longer needs.
 
         Those that are returning to their zones stay closed until they are there.
         """
-        freepool, aggregate = find_by_name(aggregates, self._names.freepool), find_by_name(aggregates, reservation_id)
+        freepool, aggregate = aggregates.named(self._names.freepool), aggregates.named(reservation_id)
         if freepool is None:
             return
         returning = _former_zones(aggregate) if aggregate else {}
@@ -345,15 +340,16 @@ class ReservationAggregates:
             self._compute.set_aggregate_metadata(freepool.id, ours)
 
     def _move_into_aggregate(
-        self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: tuple[Aggregate, ...]
+        self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: AggregateList
     ) -> None:
-        others = [a for a in aggregates if host in a.hosts and a.id not in (aggregate.id, freepool.id)]
+        others = [a for a in aggregates.with_host(host) if a.id not in (aggregate.id, freepool.id)]
         zones = [a for a in others if a.availability_zone]
         known = _former_zones(aggregate).get(host, frozenset())
         former = known | {a.id for a in zones}
         if not former:
             # Another reservation may have returned it, and Nova may not have let it into its zone since.
-            former = frozenset().union(*(_former_zones(a).get(host, ()) for a in aggregates))
+            waiting = aggregates.with_key(FORMER_ZONE + host)
+            former = frozenset().union(*(_former_zones(other)[host] for other in waiting))
         if former != known:
             # Recorded before the first removal, so that a crash in between does not lose the former zone.
             text = ",".join(str(identifier) for identifier in sorted(former))
