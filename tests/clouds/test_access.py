@@ -519,6 +519,69 @@ def test_an_inventory_in_use_is_a_conflict_at_once(web):
     assert len([request for request in web.request_history if request.method == "PUT"]) == 1
 
 
+def calls_of(web, before=0):
+    """The calls to Placement after so many, without the one for its versions."""
+    made = [(request.method, request.path) for request in sent(web, f"{PLACEMENT}/resource_providers")]
+    return made[before:]
+
+
+def test_a_start_reads_the_inventories_of_a_host_once_and_the_next_one_knows_its_provider(web):
+    placement = provider_that(web, {"json": {}})
+    path = "/resource_providers/u/inventories"
+    assert placement.reserved_capacity("h", "ONE") is None
+    placement.set_inventory("h", "ONE", 2)
+    assert calls_of(web) == [("GET", "/resource_providers"), ("GET", path), ("PUT", path)]
+    assert placement.reserved_capacity("h", "TWO") is None
+    placement.set_inventory("h", "TWO", 1)
+    assert calls_of(web, 3) == [("GET", path), ("PUT", path)]
+    write = sent(web, path)[-1].json()
+    assert (write["resource_provider_generation"], write["inventories"]["TWO"]["total"]) == (7, 1)
+
+
+def test_what_was_read_for_one_class_is_not_believed_of_another_that_it_has(web):
+    placement = provider_that(web, {"json": {}}, inventories={"TWO": {"total": 1}})
+    assert placement.reserved_capacity("h", "ONE") is None
+    reads = len(calls_of(web))
+    placement.set_inventory("h", "TWO", 5)
+    assert [method for method, _ in calls_of(web, reads)] == ["GET", "PUT"]
+
+
+def test_what_was_read_is_read_again_if_somebody_has_changed_the_provider_since(web):
+    placement = provider_that(web, {"status_code": 409, "json": LOST}, {"json": {}})
+    assert placement.reserved_capacity("h", "ONE") is None
+    reads = len(calls_of(web))
+    web.get(
+        f"{PLACEMENT}/resource_providers/u/inventories",
+        json={"inventories": {"OTHER": {"total": 3}}, "resource_provider_generation": 8},
+    )
+    placement.set_inventory("h", "ONE", 2)
+    assert [method for method, _ in calls_of(web, reads)] == ["PUT", "GET", "PUT"]
+    write = sent(web, "/inventories")[-1].json()
+    assert (write["resource_provider_generation"], write["inventories"].keys()) == (8, {"OTHER", "ONE"})
+
+
+@pytest.mark.parametrize("made_again", [True, False])
+def test_a_provider_that_was_deleted_is_looked_up_by_its_name_again(web, made_again):
+    placement = provider_that(web, {"json": {}}, inventories={"CLASS": {"total": 4}})
+    web.get(f"{PLACEMENT}/resource_providers/u/usages", json={"usages": {"CLASS": 1}})
+    assert placement.reserved_capacity("h", "CLASS").used == 1
+    web.get(f"{PLACEMENT}/resource_providers/u/inventories", status_code=404, json={})
+    others = [{"name": "blazar_h", "uuid": "v"}] if made_again else []
+    web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": others})
+    path = f"{PLACEMENT}/resource_providers/v/inventories"
+    web.get(path, json={"inventories": {}, "resource_provider_generation": 1})
+    web.put(path, json={})
+    assert placement.reserved_totals("h") == {}
+    if made_again:
+        placement.set_inventory("h", "CLASS", 4)
+        assert sent(web, path)[-1].method == "PUT"
+    else:
+        with pytest.raises(NotFound):
+            placement.set_inventory("h", "CLASS", 4)
+    with pytest.raises(NotFound):
+        placement.delete_inventory("h", "CLASS")
+
+
 def test_no_call_goes_beyond_the_time_of_its_request(web, nova):
     web.get(f"{NOVA}/servers/1", json={})
     with scope(limit=timedelta(seconds=7)):

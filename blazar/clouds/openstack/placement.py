@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, StaleGeneration
@@ -16,6 +16,8 @@ from blazar.clouds.ports.placement import CLASS_PREFIX, ReservedCapacity, combin
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, NotFound
 from blazar.model.resources.resource import ResourceInventory
+
+T = TypeVar("T")
 
 MICROVERSION = "1.30"
 PREFIX = "blazar_"
@@ -35,6 +37,10 @@ class OpenStackPlacement:
         self._sleep = sleep
         # Inventories and traits of providers, with the generation at which they were read; every change raises it.
         self._read: dict[str, tuple[int, Json, frozenset[str]]] = {}
+        # Uuids of reservation providers by host. One that was deleted answers 404, and another has another uuid.
+        self._uuids: dict[str, str] = {}
+        # What providers had that were found to lack a class, by path: it is set next, at the generation of that read.
+        self._lacking: dict[str, Json] = {}
 
     def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
         """Return the inventories and traits of hosts.
@@ -117,7 +123,10 @@ class OpenStackPlacement:
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
         """Return the uuid of the host's reservation provider."""
         found = self._find_provider(PREFIX + hypervisor_hostname)
-        return None if found is None else str(found["uuid"])
+        if found is None:
+            return None
+        uuid = self._uuids[hypervisor_hostname] = str(found["uuid"])
+        return uuid
 
     def create_reservation_provider(self, hypervisor_hostname: str) -> str:
         """Create the host's reservation provider as a child of its own."""
@@ -143,53 +152,58 @@ class OpenStackPlacement:
 
     def reserved_capacity(self, hypervisor_hostname: str, resource_class: str) -> ReservedCapacity | None:
         """Return what a reservation provider has of a class, and how much of it is used."""
-        path = self._reservation_provider_path(hypervisor_hostname)
-        if path is None:
-            return None
-        found = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)["inventories"].get(resource_class)
-        if found is None:
-            return None
-        usages = self._placement.get(f"{path}/usages", microversion=MICROVERSION)["usages"]
-        return ReservedCapacity(int(found["total"]), int(usages.get(resource_class, 0)))
+
+        def read(path: str) -> ReservedCapacity | None:
+            body = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)
+            found = body["inventories"].get(resource_class)
+            if found is None:
+                self._lacking[path] = body
+                return None
+            usages = self._placement.get(f"{path}/usages", microversion=MICROVERSION)["usages"]
+            return ReservedCapacity(int(found["total"]), int(usages.get(resource_class, 0)))
+
+        return self._at_provider(hypervisor_hostname, read, absent=None)
 
     def reserved_totals(self, hypervisor_hostname: str) -> Mapping[str, int]:
         """Return the totals of a reservation provider."""
-        path = self._reservation_provider_path(hypervisor_hostname)
-        if path is None:
-            return {}
-        found = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)["inventories"]
-        return {name: int(inventory["total"]) for name, inventory in found.items()}
+
+        def read(path: str) -> Mapping[str, int]:
+            found = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)["inventories"]
+            return {name: int(inventory["total"]) for name, inventory in found.items()}
+
+        return self._at_provider(hypervisor_hostname, read, absent={})
 
     def set_inventory(self, hypervisor_hostname: str, resource_class: str, total: int) -> None:
         """Set the inventory of a class on a reservation provider."""
-        path = self._reservation_provider_path(hypervisor_hostname)
-        if path is None:
-            raise NotFound(f"Placement knows no resource provider {PREFIX}{hypervisor_hostname}")
         one_by_one = {"reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
         wanted: dict[str, Any] = {"total": total, **one_by_one}
 
-        def write() -> None:
-            body = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)
+        def write(path: str) -> bool:
+            # What was read a moment ago need not be read again: Placement refuses the write if it has changed since.
+            body = self._lacking.pop(path, None)
+            if body is None or resource_class in body["inventories"]:
+                body = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)
             if body["inventories"].get(resource_class) != wanted:
                 body["inventories"][resource_class] = wanted
                 self._placement.call("PUT", f"{path}/inventories", body=body, microversion=MICROVERSION)
+            return True
 
-        _retry_while_stale(write, self._sleep)
+        if not self._at_provider(hypervisor_hostname, _retry_while_stale(write, self._sleep), absent=False):
+            raise NotFound(f"Placement knows no resource provider {PREFIX}{hypervisor_hostname}")
 
     def delete_inventory(self, hypervisor_hostname: str, resource_class: str) -> None:
         """Remove the inventory of a class from a reservation provider."""
-        path = self._reservation_provider_path(hypervisor_hostname)
-        if path is None:
-            raise NotFound(f"Placement knows no resource provider {PREFIX}{hypervisor_hostname}")
 
-        def write() -> None:
+        def write(path: str) -> bool:
             # Not by DELETE, whose answer is the same for an inventory in use and for one that others changed just now.
             body = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)
             if body["inventories"].pop(resource_class, None) is None:
-                raise NotFound(f"{PREFIX}{hypervisor_hostname} has no inventory of {resource_class}")
+                return False
             self._placement.call("PUT", f"{path}/inventories", body=body, microversion=MICROVERSION)
+            return True
 
-        _retry_while_stale(write, self._sleep)
+        if not self._at_provider(hypervisor_hostname, _retry_while_stale(write, self._sleep), absent=False):
+            raise NotFound(f"{PREFIX}{hypervisor_hostname} is not there, or has no inventory of {resource_class}")
 
     def hosts_with_unused(self, resource_class: str) -> frozenset[str]:
         """Return the hosts with unused inventory of a reservation's class, in one call."""
@@ -217,9 +231,16 @@ class OpenStackPlacement:
         answer = self._placement.get("/resource_providers", params={"resources": wanted}, microversion=MICROVERSION)
         return frozenset(str(provider["name"]) for provider in answer["resource_providers"])
 
-    def _reservation_provider_path(self, hypervisor_hostname: str) -> str | None:
+    def _at_provider(self, hypervisor_hostname: str, act: Callable[[str], T], *, absent: T) -> T:
+        """Return what is done at the path of a reservation provider, or ``absent`` if there is none."""
+        known = self._uuids.get(hypervisor_hostname)
+        if known is not None:
+            # It may be gone, and another one may have been made in its place, as by a host that was installed again.
+            with suppress(NotFound):
+                return act(f"/resource_providers/{known}")
+            self._uuids.pop(hypervisor_hostname, None)
         uuid = self.reservation_provider(hypervisor_hostname)
-        return None if uuid is None else f"/resource_providers/{uuid}"
+        return absent if uuid is None else act(f"/resource_providers/{uuid}")
 
     def _find_provider(self, name: str) -> Json | None:
         answer = self._placement.get("/resource_providers", params={"name": name}, microversion=MICROVERSION)
@@ -227,11 +248,16 @@ class OpenStackPlacement:
         return next((provider for provider in providers if provider["name"] == name), None)
 
 
-def _retry_while_stale(write: Callable[[], None], sleep: Callable[[float], None]) -> None:
-    for attempt in range(MAX_ATTEMPTS):
-        try:
-            return write()
-        except StaleGeneration:
-            # Full jitter, because several starts may change the same host.
-            sleep(random.uniform(0, min(1.0, 0.05 * 2**attempt)))
-    raise CloudUnavailable("Placement: others kept changing the same resource provider")
+def _retry_while_stale(write: Callable[[str], T], sleep: Callable[[float], None]) -> Callable[[str], T]:
+    """Return a write that is done again while others change what it was decided on. CloudUnavailable."""
+
+    def repeat(path: str) -> T:
+        for attempt in range(MAX_ATTEMPTS):
+            try:
+                return write(path)
+            except StaleGeneration:
+                # Full jitter, because several starts may change the same host.
+                sleep(random.uniform(0, min(1.0, 0.05 * 2**attempt)))
+        raise CloudUnavailable("Placement: others kept changing the same resource provider")
+
+    return repeat
