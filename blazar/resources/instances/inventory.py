@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from blazar.clouds.ports.placement import Placement
-from blazar.model.base.errors import CloudUnavailable, Conflict, NotFound
+from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.resources.resource import Resource
 from blazar.resources.instances.reservation_flavor import resource_class
 
@@ -21,10 +21,11 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReservationInventory:
-    """The inventory of one reservation."""
+    """The inventory of one reservation. ``starting``: a class that is missed is made when it is needed."""
 
     placement: Placement
     reservation_id: str
+    starting: bool = False
 
     @property
     def name(self) -> str:
@@ -64,6 +65,16 @@ class ReservationInventory:
 
     def set_total(self, hypervisor: str, total: int) -> None:
         """Set the total on a host, even below what is in use. NotFound if Placement does not know the host."""
+        try:
+            self._set_total(hypervisor, total)
+        except CloudRefused:
+            # Somebody may have deleted the class, which is there from the booking on; a start does not look before.
+            if not self.starting or self.name in self.placement.resource_classes():
+                raise
+            self.create_class()
+            self._set_total(hypervisor, total)
+
+    def _set_total(self, hypervisor: str, total: int) -> None:
         try:
             self.placement.set_inventory(hypervisor, self.name, total)
         except NotFound:

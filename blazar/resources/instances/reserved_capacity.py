@@ -66,6 +66,8 @@ class CapacityEnsurer:
         A flavor that a project has access to is replaced only if the reservation is ``starting``.
         """
         group, affinity = self._ensure_flavor_and_group(task, template, starting=starting)
+        if task.reservation.status is not ReservationStatus.ACTIVE:
+            self._inventory(task).create_class()
         found = self._compute.aggregate(task.reservation.id)
         return _cloud_ids_of(task, group, self._ensure_aggregate(task, found, affinity))
 
@@ -193,7 +195,8 @@ class CapacityEnsurer:
         )
 
     def _inventory(self, task: Task) -> ReservationInventory:
-        return ReservationInventory(self._placement, task.reservation.id)
+        starting = task.reservation.status is ReservationStatus.PENDING
+        return ReservationInventory(self._placement, task.reservation.id, starting=starting)
 
     # Before the start
 
@@ -204,10 +207,9 @@ class CapacityEnsurer:
         group = self._flavor.ensure_group(task, template.policy)
         affinity = {} if group is None else {AFFINITY_ID: group}
         self._flavor.ensure_flavor(task.reservation.id, template, affinity, starting=starting)
+        # A start finds the class that the booking made; if somebody has deleted it, setting the totals makes it again.
         if task.reservation.status is ReservationStatus.ACTIVE:
             self._inventory(task).ensure_class(task.resources)
-        else:
-            self._inventory(task).create_class()
         return group, affinity
 
     def _ensure_aggregate(self, task: Task, found: Aggregate | None, affinity: Mapping[str, str]) -> Aggregate:
