@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from blazar.model.base.amounts import Amounts
-from blazar.model.base.window import Window
+from blazar.model.base.window import Window, enclose
 from blazar.model.calendar.allocations import Allocation
 
 PerReservation = Mapping[str, Amounts]
@@ -46,7 +46,7 @@ def _group_by_resource(allocations: Iterable[Allocation]) -> Mapping[int, list[A
 def _join_allocations(
     held: Collection[Allocation], planned: Collection[Allocation], old: Window, new: Window
 ) -> Iterator[Allocation]:
-    both = Window(min(old.start, new.start), max(old.end, new.end))
+    both = enclose((old, new))
     had_whole, gets_whole = (any(a.per_instance is None for a in allocations) for allocations in (held, planned))
     if had_whole and gets_whole:
         # Recorded for the reservation that gets it, so that an undo knows where it may be by then.

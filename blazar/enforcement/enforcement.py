@@ -41,7 +41,7 @@ from blazar.model.base import plugins
 from blazar.model.base.errors import BlazarError, Conflict, EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.base.log_lines import LastingTrouble
 from blazar.model.base.service_info import StatedLimit
-from blazar.model.base.window import Window
+from blazar.model.base.window import Window, enclose
 from blazar.model.billing.budgets import BudgetFacts, ProjectBudget
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
@@ -161,7 +161,7 @@ class Enforcement:
         """Return the time whose usage counts for the budgets of an instant; None if there are no such budgets."""
         keeping = (rule for rule in self.filters if isinstance(rule, KeepsBudgets))
         far = [window for rule in keeping if (window := rule.budget_window(at)) is not None]
-        return Window(min(window.start for window in far), max(window.end for window in far)) if far else None
+        return enclose(far) if far else None
 
     def list_budgets(self, facts: BudgetFacts) -> tuple[ProjectBudget, ...]:
         """Return the budgets of a project; none for one that is exempt. EnforcementUnavailable."""
@@ -232,7 +232,7 @@ class Enforcement:
     def usage_window(self, window: Window) -> Window | None:
         """Return the time whose usage counts for a lease of this window, None if it is the window itself."""
         far = [rule.usage_window(window) for rule in self._with_longer_usage]
-        return Window(min(window.start for window in far), max(window.end for window in far)) if far else None
+        return enclose(far) if far else None
 
     def listens_to(self, occasion: Occasion) -> bool:
         """Return whether a filter is to be notified of an occasion."""

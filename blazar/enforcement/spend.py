@@ -8,6 +8,7 @@ and change keeps to the limit, too: it knows exactly what the ledger has then.
 from __future__ import annotations
 
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from oslo_config import cfg
@@ -22,6 +23,7 @@ from blazar.model.base.errors import EnforcementUnavailable, InvalidInput, Usage
 from blazar.model.base.window import Window
 from blazar.model.billing.budgets import BudgetFacts, BudgetSource, BudgetUnit, ProjectBudget
 from blazar.model.billing.charges import NANO, window_of_month
+from blazar.model.billing.fits import JointLimit, PriceLimit
 from blazar.model.billing.prices import QuotedLease
 from blazar.model.billing.spending import (
     SpendExcess,
@@ -121,7 +123,7 @@ class SpendFilter(LimitFilter):
         )
         excess = room.find_excess(quoted)
         if excess is not None:
-            raise _refuse(room, excess, quoted, _count_only_reservation(question))
+            raise _refuse(room, excess, quoted, question)
 
 
 def _count_only_reservation(question: Question) -> int:
@@ -132,12 +134,15 @@ def _count_only_reservation(question: Question) -> int:
     return sum(allocated.count for allocated in wanted.allocated_resources)
 
 
-def _refuse(room: SpendRoom, excess: SpendExcess, quoted: QuotedLease, count: int) -> UsageDenied:
-    spending, name = room.spending, room.limit.name
+def _refuse(room: SpendRoom, excess: SpendExcess, quoted: QuotedLease, question: Question) -> UsageDenied:
+    spending, name, most = room.spending, room.limit.name, question.max_price
+    count = _count_only_reservation(question)
+    # What is shorter or fewer costs no more, but another time may.
+    limit = room if most is None else JointLimit((room, PriceLimit(Fraction(most), room.lists)))
     currency, decimals = spending.currency, spending.decimals
     shorter = find_affordable_length(quoted, room, excess)
     fewer = find_affordable_count(quoted, count, room) if count > 1 else 0
-    later = find_affordable_start(quoted, room)
+    later = find_affordable_start(quoted, limit)
     fits: Fits = {
         **({"duration_seconds": int(shorter.duration.total_seconds())} if shorter else {}),
         **({"amount": fewer} if fewer else {}),

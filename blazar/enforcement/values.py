@@ -137,7 +137,8 @@ class Question:
     ``others`` is what the project has besides at the time of the lease; only read if a filter ``needs_use``. For
     filters with a ``reach``, ``usage`` is what the project had, has and will have over all of it, including what the
     lease itself has returned; ``own_usage`` is what the lease has without the change. ``spending`` is what the project
-    has to pay besides; None if nothing has a price, or no filter needs it.
+    has to pay besides; None if nothing has a price, or no filter needs it. ``max_price`` is the most that the lease
+    may cost, a decimal: nothing dearer is to be advised.
     """
 
     context: Context
@@ -148,6 +149,7 @@ class Question:
     usage: tuple[UsageRecord, ...] = ()
     own_usage: tuple[UsageRecord, ...] = ()
     spending: ProjectSpending | None = None
+    max_price: str | None = None
 
     @property
     def substance(self) -> tuple[object, ...]:

@@ -72,14 +72,18 @@ class BookedPrices:
 
         return replace(series, occurrences=tuple(map(priced, series.occurrences)))
 
-    def price_change(self, commit: Commit, lease: Lease, most: str | None = None) -> LeasePrice | None:
+    def price_change(
+        self, commit: Commit, lease: Lease, most: str | None = None, *, is_planned: bool = False
+    ) -> LeasePrice | None:
         """Return what a lease would cost after a commit, and how much more than before; None: it has no price.
 
         Conflict if a ``most`` is given and not all of it is planned, StaleLease if the lease is another one by now.
-        One statement as long as no price list is published.
+        ``is_planned``: a catalog was read for it a moment ago. If not, it is one statement as long as no price list is
+        published.
         """
-        # As the ledger does: nothing has read a catalog for this, and another manager may have published the first.
-        if not (lists := self._store.price_lists.read()):
+        # As the ledger does: nothing else has read what is published, and another manager may have added the first.
+        lists = self._store.price_lists.known() if is_planned else self._store.price_lists.read()
+        if not lists:
             return None
         tried = self._store.bookings.try_prices(commit, [lease.id])
         price = self._price_tried(tried, lists, lease, [lease.id])

@@ -8,7 +8,7 @@ from functools import cache
 
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.errors import Conflict, InvalidInput
-from blazar.model.base.window import Window
+from blazar.model.base.window import enclose
 from blazar.model.leases.lease import Lease
 from blazar.resources.contract.parameters import quote
 from blazar.store.leases.leases import NamedReservation
@@ -36,7 +36,7 @@ def find_taken_names(
     found: dict[str, Conflict] = {}
     if not leases or not any(True for _ in _names(runtime, leases[0])):
         return found
-    span = Window(min(lease.window.start for lease in leases), max(lease.window.end for lease in leases))
+    span = enclose([lease.window for lease in leases])
 
     @cache
     def named(resource_type: str, parameter: str) -> tuple[NamedReservation, ...]:

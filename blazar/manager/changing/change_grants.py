@@ -114,10 +114,24 @@ class ChangeGrant:
         most = self.change.max_price
         if not self.change.dry_run and most is None:
             return
-        self.price = price = self._prices.price_change(commit, after, most)
+        is_planned = found is not None and found.draft.replan
+        self.price = price = self._prices.price_change(commit, after, most, is_planned=is_planned)
         if price is not None and most is not None and price.value > Fraction(most):
             cheaper = () if found is None else tuple(self._seek_fits(found).list_fits(Fraction(most)))
             raise refuse_excess(price, most, cheaper, "allow more, or change less")
+
+    def check_last_price(self, commit: Commit) -> None:
+        """Check what the lease will cost once more before the last write of a change that is made in steps.
+
+        Conflict if that is more than it may; StaleLease.
+        """
+        if (most := self.change.max_price) is None:
+            return
+        tried = replace(commit, most={}, uses=(), messages=(), key=None)
+        price = self._prices.price_change(tried, commit.leases[0].after, most)
+        if price is not None and price.value > Fraction(most):
+            # It has what is added by now: how much more that costs is not known any more.
+            raise refuse_excess(replace(price, difference=None), most, (), "allow more, or change less")
 
     def explain(self, error: UsageDenied) -> UsageDenied:
         """Return the refusal of the change with what would be granted, if it is one for want of money."""
@@ -149,7 +163,8 @@ class ChangeGrant:
     ) -> LeasePrice | None:
         """Return what the lease would cost if it were so, and had that; None if its project cannot pay for it."""
         try:
-            return self._prices.price_change(replace(self._try(found, after, held), uses=uses), after)
+            # By the lists by which the change was found to be too dear.
+            return self._prices.price_change(replace(self._try(found, after, held), uses=uses), after, is_planned=True)
         except GrowthDenied:
             return None
 

@@ -20,6 +20,7 @@ from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
 from blazar.manager.outbox.messages import call_commit_hooks, plan_messages
 from blazar.model.base.errors import NotEnoughResources, StaleLease
 from blazar.model.billing.prices import LeasePrice
+from blazar.model.billing.spending import SpendRoom
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.requests import Actor, LeaseRequest
@@ -109,6 +110,16 @@ class CreationGrant:
             replace(self._turn, new=replace(self._new, lease=lease, placement_requests=requests)), 0
         ).allocations
 
+    def find_spend_room(self) -> SpendRoom | None:
+        """Return what the project may still spend; None: any amount. EnforcementUnavailable."""
+        rooms = (check.find_spend_room(self.lease) for check in self.enforcement_checks)
+        return next(rooms, None)
+
+    def is_granted(self, lease: Lease, allocations: Sequence[Allocation]) -> bool:
+        """Return whether our own limits allow a lease with these resources. EnforcementUnavailable."""
+        examined = self._examine_near(lease, allocations)
+        return not any(check.list_objections(examined) for check in self.enforcement_checks)
+
     def _found(self, turn: Turn, attempt: int) -> AllocationPlan:
         lease, placement_requests = turn.new.lease, turn.new.placement_requests
         if self._has_names:
@@ -165,8 +176,11 @@ class CreationGrant:
         return Proposal(plan, commit, (self._examine(plan),), self.claim)
 
     def _examine(self, plan: AllocationPlan) -> Examined:
-        lease = self._new.lease
-        return Examined(Actor(lease.user_id, lease.project_id), lease, plan.allocations)
+        return self._examine_near(self._new.lease, plan.allocations)
+
+    def _examine_near(self, lease: Lease, allocations: Sequence[Allocation]) -> Examined:
+        actor = Actor(lease.user_id, lease.project_id)
+        return Examined(actor, lease, allocations, max_price=self._new.max_price)
 
 
 class Creation:

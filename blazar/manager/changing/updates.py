@@ -47,7 +47,7 @@ from blazar.model.leases.requests import Actor, LeaseChange
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.use.resource_hours import OutboxMessage, ProjectUse
 from blazar.resources.contract.values import Before, Given, ResolutionNeeded, Task, Unusable, UsageNeeded
-from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.booking.commit import Commit, LeaseWrite, limit_prices
 
 LOG = logging.getLogger(__name__)
 
@@ -221,35 +221,47 @@ class Updates:
             updating, accepted = self._accepted(updating, held, grant.claim)
             messages = (*accepted, *(message for message in messages if not message.is_held_by_request))
 
-        def write(use: ProjectUse | None, current: Lease) -> Lease:
+        def settle(current: Lease) -> Commit:
             after = settle_change(current, ready, event.id, now)
-            (saved,) = self._runtime.store.bookings.commit(
-                Commit(
-                    [LeaseWrite(current, after, found.plan.allocations)],
-                    at=now,
-                    uses=() if use is None else (use,),
-                    messages=messages,
-                    key=grant.change.key,
-                )
+            return Commit(
+                [LeaseWrite(current, after, found.plan.allocations)],
+                at=now,
+                most=limit_prices([after.id], grant.change.max_price),
+                messages=messages,
+                key=grant.change.key,
             )
-            return saved
 
-        return self._finished(updating, found, grant, write)
+        return self._finished(updating, found, grant, settle)
 
     def _finished(
         self,
         updating: Lease,
         found: DecidedChange,
         grant: ChangeGrant,
-        write: Callable[[ProjectUse | None, Lease], Lease],
+        settle: Callable[[Lease], Commit],
     ) -> Lease:
-        """Make the last write of a change; if the use of the project has changed meanwhile, check it again first."""
+        """Make the last write of a change, which ``settle`` returns.
+
+        If the use of the project, or what the lease costs, has changed meanwhile, that is checked again first.
+        """
         event = lifecycle.update_of(updating)
-        for _ in range(self._runtime.settings.booking_attempts):
+
+        def write(use: ProjectUse | None, again: bool, current: Lease) -> Lease:
+            last = replace(settle(current), uses=() if use is None else (use,))
+            try:
+                if again:
+                    grant.check_last_price(last)
+                return self._runtime.store.bookings.commit(last)[0]
+            except (Conflict, UsageDenied):
+                # A price list was published since it was begun.
+                with self._changes.undone_on_failure(current, event, grant.claim):
+                    raise
+
+        for attempt in range(self._runtime.settings.booking_attempts):
             with self._changes.undone_on_failure(updating, event, grant.claim):
                 use = grant.check_last(found)
             with suppress(StaleCalendar):
-                last = partial(write, use)
+                last = partial(write, use, attempt > 0)
                 return self._changes.finish(updating, event.id, grant.claim, last, what="changed")
         with self._changes.undone_on_failure(updating, event, grant.claim):
             raise Contention(f"the use of project {found.draft.after.project_id} kept changing; please retry")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from blazar.enforcement import AllocatedResource, LeaseView, Question
 from blazar.manager.common.runtime import Runtime
-from blazar.model.billing.spending import ProjectSpending
+from blazar.model.base.errors import UsageDenied
+from blazar.model.billing.spending import ProjectSpending, SpendRoom
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
@@ -58,7 +59,7 @@ class Examined:
 
     ``part_of``: it is a part of another lease, whose use is not counted once more; that is a lease all the same.
     ``instead_of``: it takes over what that lease has, which is none any more. ``pointer`` is what the request has of
-    it, if a denial should not point at a field of the lease.
+    it, if a denial should not point at a field of the lease. ``max_price`` is the most that it may cost, a decimal.
     """
 
     actor: Actor
@@ -68,6 +69,7 @@ class Examined:
     part_of: Lease | None = None
     instead_of: Lease | None = None
     pointer: str | None = None
+    max_price: str | None = None
 
     @property
     def known_leases(self) -> tuple[str, ...]:
@@ -95,32 +97,53 @@ class EnforcementCheck:
 
     def check(self, examined: Examined) -> None:
         """Raise UsageDenied, or another error, unless the lease may be booked, or changed."""
-        enforcement, store, now = self._runtime.enforcement, self._runtime.store, self._runtime.clock.now()
-        lease, part_of = examined.lease, examined.part_of
-        if enforcement.needs_use:
-            self.use = store.calendar.read_project_use(
-                lease.project_id,
-                lease.window,
-                besides=lease.id if part_of is None else part_of.id,
-                reach=enforcement.usage_window(lease.window),
-                now=now,
-                spends=is_spending_read(self._runtime),
-            )
-        gone = None if examined.instead_of is None else examined.instead_of.id
-        others = tuple(use for use in self.use.leases if use.lease_id != gone) if self.use else ()
-        if part_of is not None:
-            others = (*others, HostUse(part_of.id, part_of.window, 0))
-        question = Question(
-            enforcement.identity.make_context(lease, examined.actor),
-            now,
-            make_view(store, lease, examined.allocations),
-            make_view(store, *examined.before) if examined.before else None,
-            others,
-            tuple(record for record in self.use.usage if record.lease_id != gone) if self.use else (),
-            self.use.own_usage if self.use and part_of is None else (),
-            # A part of a lease costs nothing more.
-            find_spending(self._runtime, self.use) if part_of is None else None,
-        )
+        enforcement = self._runtime.enforcement
+        self.use = self._read_use(examined.lease, examined.part_of)
+        question = self._make_question(examined, self.use)
         enforcement.check(question, self._passed)
         if self.use is not None:
             self.use = enforcement.complete_use(self.use, question)
+
+    def list_objections(self, examined: Examined) -> tuple[UsageDenied, ...]:
+        """Return why our own limits would deny a lease; no service is asked, and nothing is to be booked by that."""
+        question = self._make_question(examined, self._read_use(examined.lease, examined.part_of))
+        return self._runtime.enforcement.refusals(question)
+
+    def find_spend_room(self, lease: Lease) -> SpendRoom | None:
+        """Return what the project of a new lease may still spend; None: any amount. EnforcementUnavailable."""
+        spending = find_spending(self._runtime, self._read_use(lease))
+        limit = None if spending is None else self._runtime.enforcement.find_spend_limit(lease.project_id)
+        return None if spending is None or limit is None else SpendRoom(limit, spending)
+
+    def _read_use(self, lease: Lease, part_of: Lease | None = None) -> ProjectUse | None:
+        """Return what the project has besides a lease; None: no filter needs that."""
+        enforcement = self._runtime.enforcement
+        if not enforcement.needs_use:
+            return None
+        return self._runtime.store.calendar.read_project_use(
+            lease.project_id,
+            lease.window,
+            besides=lease.id if part_of is None else part_of.id,
+            reach=enforcement.usage_window(lease.window),
+            now=self._runtime.clock.now(),
+            spends=is_spending_read(self._runtime),
+        )
+
+    def _make_question(self, examined: Examined, use: ProjectUse | None) -> Question:
+        store, lease, part_of = self._runtime.store, examined.lease, examined.part_of
+        gone = None if examined.instead_of is None else examined.instead_of.id
+        others = tuple(one for one in use.leases if one.lease_id != gone) if use else ()
+        if part_of is not None:
+            others = (*others, HostUse(part_of.id, part_of.window, 0))
+        return Question(
+            self._runtime.enforcement.identity.make_context(lease, examined.actor),
+            self._runtime.clock.now(),
+            make_view(store, lease, examined.allocations),
+            make_view(store, *examined.before) if examined.before else None,
+            others,
+            tuple(record for record in use.usage if record.lease_id != gone) if use else (),
+            use.own_usage if use and part_of is None else (),
+            # A part of a lease costs nothing more.
+            find_spending(self._runtime, use) if part_of is None else None,
+            examined.max_price,
+        )

@@ -156,8 +156,8 @@ class LeaseCreator:
     def _quote(self, grant: CreationGrant, plan: AllocationPlan) -> None:
         """Say what a lease costs. Conflict if that is more than it may."""
         # What is emptied for a lease of best effort is not looked for again.
-        find = None if grant.lease.kind is LeaseKind.BEST_EFFORT else grant.find_instead
-        grant.price = self._price_limits.check(grant.lease, plan.allocations, grant.new.max_price, find)
+        near = None if grant.lease.kind is LeaseKind.BEST_EFFORT else grant
+        grant.price = self._price_limits.check(grant.lease, plan.allocations, grant.new.max_price, near)
 
     def preview(self, request: LeaseRequest) -> LeaseDetails:
         """Return a lease as ``create`` would book it, with its allocations; nothing is written."""

@@ -24,7 +24,7 @@ from blazar.manager.series.occurrences import allocate
 from blazar.manager.waiting.waiting_list import WaitingList
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import BlazarError, UsageDenied
-from blazar.model.base.window import Window
+from blazar.model.base.window import Window, enclose
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
@@ -205,10 +205,10 @@ class SeriesCheck:
                 bounds.check_project(so_far[0] + granted, so_far[1] + granted * more, more=more)
                 if shown is not None:
                     now, context = self.runtime.clock.now(), enforcement.identity.make_context(lease, actor)
-                    question = Question(context, now, shown, None, tuple(others), tuple(usage), (), spending)
+                    had = tuple(others), tuple(usage), (), spending
+                    question = Question(context, now, shown, None, *had, self.max_price)
                     enforcement.check(question, self._passed.setdefault(lease.id, {}))
-                    if self.use is not None:
-                        self.use = enforcement.complete_use(self.use, question)
+                    self.use = self.use and enforcement.complete_use(self.use, question)
             except UsageDenied as error:
                 found[lease.id] = error
                 continue
@@ -233,7 +233,7 @@ class SeriesCheck:
         }
 
     def _read(self, project_id: str, windows: Sequence[Window]) -> None:
-        span = Window(min(window.start for window in windows), max(window.end for window in windows))
+        span = enclose(windows)
         self.use = self.runtime.store.calendar.read_project_use(
             project_id,
             span,

@@ -353,7 +353,8 @@ def _window(grant: Grant) -> Window:
 def _examine(wanted: WaitingLease, window: Window, allocations: Collection[Allocation]) -> Examined:
     """Return what enforcement has to allow of a lease that gets these allocations for a window."""
     lease = replace(wanted.lease, window=window)
-    return Examined(Actor(lease.user_id, lease.project_id), lease, allocations)
+    most = None if lease.wait is None else lease.wait.max_price
+    return Examined(Actor(lease.user_id, lease.project_id), lease, allocations, max_price=most)
 
 
 class _StoppedWaiting(Exception):

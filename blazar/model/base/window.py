@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -49,6 +50,11 @@ class Window:
     def extended(self, by: timedelta) -> Window:
         """Return the window with its end ``by`` later (for the cleaning time after a use)."""
         return Window(self.start, later(self.end, by))
+
+
+def enclose(windows: Collection[Window]) -> Window:
+    """Return the shortest window that covers all of these; there is one at least."""
+    return Window(min(window.start for window in windows), max(window.end for window in windows))
 
 
 def check_order(start: datetime, end: datetime) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from fractions import Fraction
 
-from blazar.model.base.window import Window
+from blazar.model.base.window import Window, enclose
 from blazar.model.billing.charges import (
     CarbonState,
     ChargeCategory,
@@ -50,7 +50,7 @@ def _tell_month(facts: LeaseFacts, span: Window, book: EnergyBook) -> Iterator[C
             None if footprint is None else footprint.grams,
             None if footprint is None else _find_state(footprint),
         )
-        window = Window(min(one.window.start for one in shares), max(one.window.end for one in shares))
+        window = enclose([one.window for one in shares])
         head = (window, ChargeCategory.ENERGY, ChargeStatus.USED, 0, reservation_id)
         yield ChargeLine(*head, resource_seconds=round(seconds), energy=told)
 

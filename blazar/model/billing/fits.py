@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from blazar.model.base.window import Window
-from blazar.model.billing.charges import NANO
+from blazar.model.billing.charges import NANO, window_of_month
 from blazar.model.billing.hours import FactorTime, split_by_hours
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import QuotedLease
@@ -48,6 +48,22 @@ class PriceLimit:
             return True
         unit = 10**first.decimals
         return Fraction(round(Fraction(quoted.sum_nano(self.lists), NANO) * unit), unit) <= self.most
+
+
+@dataclass(frozen=True, slots=True)
+class JointLimit:
+    """Several limits, all of which a lease must keep; there is one at least."""
+
+    limits: Sequence[LeaseLimit]
+
+    @property
+    def lists(self) -> Sequence[PriceList]:
+        """Return the price lists by which it costs, which are those of each limit."""
+        return self.limits[0].lists
+
+    def allows(self, quoted: QuotedLease) -> bool:
+        """Return whether a lease keeps all limits."""
+        return all(limit.allows(quoted) for limit in self.limits)
 
 
 def find_longest(quoted: QuotedLease, limit: LeaseLimit) -> Window | None:
@@ -109,7 +125,9 @@ def _list_starts(quoted: QuotedLease, lists: Sequence[PriceList]) -> set[datetim
     """Return the starts at which a price may begin to rise or to fall."""
     first, length = quoted.window.start, quoted.window.duration
     last = first + SEARCHED
-    found = {last}
+    # A limit on what a month costs has another amount left for each.
+    month = window_of_month(last.date()).start
+    found = {last, month, month - length}
     for prices in lists:
         found |= {quoted.booked_at + timedelta(seconds=entry.below) for entry in prices.lead}
         found |= {prices.valid_from, prices.valid_from - length}

@@ -14,7 +14,7 @@ from fractions import Fraction
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import BilledLease, open_account
 from blazar.model.billing.charges import DECIMALS, NANO, format_nano, window_of_month
-from blazar.model.billing.fits import find_first, find_longest
+from blazar.model.billing.fits import LeaseLimit, find_first, find_longest
 from blazar.model.billing.ledger import Planned, fit_account, plan_account
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import PricedAmount, QuotedLease
@@ -108,7 +108,7 @@ def find_affordable_length(quoted: QuotedLease, room: SpendRoom, excess: SpendEx
     return find_longest(quoted if room.allows(cut) else cut, room)
 
 
-def find_affordable_start(quoted: QuotedLease, room: SpendRoom) -> Window | None:
+def find_affordable_start(quoted: QuotedLease, limit: LeaseLimit) -> Window | None:
     """Return a later window of the same length in which a lease fits: within a year, by the first month that has room.
 
     A second earlier it does not.
@@ -118,7 +118,7 @@ def find_affordable_start(quoted: QuotedLease, room: SpendRoom) -> Window | None
         return None
 
     def fits(start: datetime) -> bool:
-        return room.allows(replace(quoted, window=Window(start, start + length)))
+        return limit.allows(replace(quoted, window=Window(start, start + length)))
 
     before = quoted.window.start
     for start in _list_month_starts(before):

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.model.base.clock import zulu
+from blazar.model.leases.requests import LeaseChange, ReservationChange
 from blazar.store.sql.tables import metadata, planned
 from tests.api.conftest import app_of, client_of, token
 from tests.prices import publish
@@ -336,6 +337,22 @@ def test_a_dry_run_of_a_change_says_what_the_lease_will_cost_and_how_much_more(h
     assert Decimal(price["amount"]) - Decimal(before["amount"]) == Decimal(difference)
     if how in ("longer", "more"):
         assert Decimal(difference) > 0
+
+
+def test_a_dry_run_of_a_change_asks_once_which_price_list_is_the_newest(http, world):
+    """The transaction that is tried does; only what has read no catalog asks before that."""
+    publish(world, **PRICES)
+    lease = ask(http, "/v1/leases", a_lease()).json["lease"]
+
+    def count(**asked: Any) -> int:
+        with counted(world.engine) as statements:
+            world.manager.leases.change(lease["id"], LeaseChange(dry_run=True, **asked))
+        return sum(text.startswith("SELECT price_lists.version") for text in statements.texts)
+
+    more = ReservationChange(lease["reservations"][0]["id"], {"min": 3, "max": 3})
+    assert count(end=NOON + 55 * HOUR) == 1
+    assert count(reservations=(more,)) == 1
+    assert count(end=NOON + 50 * HOUR) == 2
 
 
 def _count_rows(world: World) -> dict[str, int]:
