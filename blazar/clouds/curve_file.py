@@ -48,6 +48,8 @@ class CurveFile:
         self._path = path
         self._lock = threading.Lock()
         self._known: tuple[int, HourlyCurve] = (-1, NO_CURVE)
+        self._error: str | None = None
+        self._warned: str | None = None
 
     @classmethod
     def configured(cls, section: Any) -> CurveFile:
@@ -64,19 +66,24 @@ class CurveFile:
         return self._path is not None
 
     def fetch_curve(self) -> HourlyCurve | None:
-        """Return the curve as ``read_curve`` does."""
-        return self.read_curve()
-
-    def read_curve(self) -> HourlyCurve | None:
-        """Return the curve as it is in the file, or was when that could be read last; None without a file."""
+        """Return the curve as it is in the file; None without a file. InvalidInput if it cannot be read."""
         if self._path is None:
             return None
         with self._lock:
-            try:
-                self._refresh(self._path)
-            except InvalidInput as error:
-                LOG.warning("The carbon curve stays as it was: %s", error.message)
+            self._refresh(self._path)
             return self._known[1]
+
+    def read_curve(self) -> HourlyCurve | None:
+        """Return the curve as it is in the file, or was when that could be read last; None without a file."""
+        try:
+            return self.fetch_curve()
+        except InvalidInput as error:
+            with self._lock:
+                # Once for each reason: it is asked for with each lease.
+                if error.message != self._warned:
+                    LOG.warning("The carbon curve stays as it was: %s", error.message)
+                self._warned = error.message
+                return self._known[1]
 
     def _refresh(self, path: Path) -> None:
         try:
@@ -87,12 +94,22 @@ class CurveFile:
                 content = path.read_bytes()
                 # Noted before it is parsed: one that cannot be is not parsed with every request. One that must not be
                 # read is tried again: who gives the right to read it does not change it.
-                self._known = (known.st_mtime_ns, self._known[1])
-                curve = parse_curve(content.decode(), named="[energy] carbon_file")
-                self._known = (known.st_mtime_ns, curve)
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-            raise InvalidInput(f"[energy] carbon_file cannot be read: {reason}") from error
+                self._known, self._error = (known.st_mtime_ns, self._known[1]), None
+                self._known = (known.st_mtime_ns, self._parse(content))
+        except OSError as error:
+            raise InvalidInput(f"[energy] carbon_file cannot be read: {error.strerror}") from error
+        if self._error is not None:
+            raise InvalidInput(self._error)
+
+    def _parse(self, content: bytes) -> HourlyCurve:
+        """Return the curve of a text; what is known if it cannot be read, which is said until the file has changed."""
+        try:
+            return parse_curve(content.decode(), named="[energy] carbon_file")
+        except UnicodeDecodeError:
+            self._error = "[energy] carbon_file cannot be read: it is not text in UTF-8"
+        except InvalidInput as error:
+            self._error = error.message
+        return self._known[1]
 
 
 def read_pue(section: Any) -> Fraction:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from fractions import Fraction
 from typing import Any
 
 from oslo_config import cfg
@@ -14,6 +16,7 @@ from blazar.clouds.ports.energy import CarbonSource
 from blazar.clouds.prometheus_server import server_options
 from blazar.model.base.errors import InvalidInput
 from blazar.model.energy.book import EnergyTerms
+from blazar.model.energy.consumption import read_number
 
 SECTION = "energy"
 
@@ -28,6 +31,11 @@ OPTIONS: list[cfg.Opt] = [
         "ask_adapters",
         default=False,
         help="Every five minutes ask the adapter of each host that has one (Redfish, a hook) for its watts.",
+    ),
+    cfg.StrOpt(
+        "load",
+        default="0.5",
+        help="Load of hosts that are not measured, from 0 (power_idle_w) to 1 (power_max_w). blazar-manager reads it.",
     ),
     *server_options(
         'A query in PromQL for the watts of hosts, with the label that has the name of the host as LABEL=~"{host}", '
@@ -50,4 +58,14 @@ def read_carbon(section: Any, cafile: str | None) -> CarbonSource:
 def read_terms(section: Any) -> EnergyTerms:
     """Return what is recorded of energy, and told of carbon; InvalidInput names the option."""
     tells_carbon = bool(section.carbon_file or section.carbon_url)
-    return EnergyTerms(section.enabled, tells_carbon and section.enabled, read_pue(section), section.ask_adapters)
+    records = section.enabled
+    return EnergyTerms(records, tells_carbon and records, read_pue(section), section.ask_adapters, read_load(section))
+
+
+def read_load(section: Any) -> Fraction:
+    """Return the load of hosts that are rated; InvalidInput."""
+    with suppress(ValueError):
+        load = read_number(section.load)
+        if load <= 1:
+            return load
+    raise InvalidInput(f"[energy] load is {section.load[:40]!r}; give a number from 0 to 1, such as 0.5")

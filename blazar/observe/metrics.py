@@ -11,6 +11,7 @@ import re
 
 import prometheus_client
 
+from blazar.model.energy.book import EnergyTeller
 from blazar.model.leases.states import EventType, LeaseKind, LeaseStatus
 from blazar.model.power.states import PowerReason, PowerState
 from blazar.model.subscriptions.details import Channel
@@ -239,7 +240,7 @@ POWER_MOVES = Count(
 ENERGY_READS = Count(
     "energy_reads_total",
     "How often a source was read of what hosts draw, or of the carbon of that: adapters, Prometheus, the curve.",
-    Label("source", ("adapters", "prometheus", "carbon")),
+    Label("source", tuple(EnergyTeller)),
     Label("outcome", ("done", "failed")),
 )
 WAKE_DURATION = Spread(

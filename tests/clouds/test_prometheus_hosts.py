@@ -3,11 +3,22 @@
 
 from __future__ import annotations
 
+import gzip
+import socket
+import threading
+import time
+import tracemalloc
+from contextlib import suppress
+from datetime import timedelta
+
 import pytest
 
 from blazar.clouds.prometheus import QueryTemplate
 from blazar.clouds.prometheus_hosts import AT_ONCE, HOSTS, PrometheusMeters, read_means
+from blazar.clouds.prometheus_server import MOST_BYTES, PrometheusServer
+from blazar.context import scope
 from blazar.model.base.errors import CloudUnavailable, InvalidInput
+from tests.clouds.test_prometheus import speaking
 
 HOUR = 3600
 QUERY = 'sum by (node) (watts{node=~"{host}"})'
@@ -85,3 +96,45 @@ def test_a_query_without_the_place_of_hosts_is_refused(query):
 def test_values_whose_sum_is_no_number_are_no_answer():
     with pytest.raises(CloudUnavailable, match="cannot be understood"):
         read_means(matrix(series("a", (0, 1.7e308), (300, 1.7e308))), "node", {"a"})
+
+
+def test_a_service_that_drips_takes_no_longer_than_its_limit_or_than_the_turn_has_time():
+    over = threading.Event()
+
+    def drip(wire: socket.socket) -> None:
+        wire.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        with suppress(OSError):
+            while not over.wait(0.02):
+                wire.sendall(b" ")
+
+    for timeout, limit in ((0.3, 60), (60, 0.3)):
+        with speaking(drip) as url, scope(limit=timedelta(seconds=limit)):
+            begun = time.monotonic()
+            with pytest.raises(CloudUnavailable, match="did not answer in time"):
+                PrometheusMeters(PrometheusServer(url, timeout=timeout), TEMPLATE).read_means(["a"], 0, 12 * HOUR)
+            assert time.monotonic() - begun < 10
+    over.set()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_an_answer_of_a_hundred_megabytes_no_more_than_the_limit_is_read(packed):
+    size, sent = 100 * 2**20, []
+    part = gzip.compress(b" " * size) if packed else b" " * 2**16
+    headers = f"Content-Encoding: gzip\r\nContent-Length: {len(part)}" if packed else f"Content-Length: {size}"
+
+    def pour(wire: socket.socket) -> None:
+        wire.sendall(f"HTTP/1.1 200 OK\r\n{headers}\r\n\r\n".encode())
+        with suppress(OSError):
+            for _ in range(1 if packed else size // len(part)):
+                wire.sendall(part)
+                sent.append(len(part))
+
+    with speaking(pour) as url:
+        tracemalloc.start()
+        try:
+            with pytest.raises(CloudUnavailable, match=f"more than {MOST_BYTES} bytes|not JSON"):
+                PrometheusMeters(PrometheusServer(url), TEMPLATE).read_means(["a"], 0, HOUR)
+            assert tracemalloc.get_traced_memory()[1] < 10 * MOST_BYTES
+        finally:
+            tracemalloc.stop()
+    assert sum(sent) < size

@@ -6,13 +6,18 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 from fractions import Fraction
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
+from blazar.clouds.energy import read_load
 from blazar.cmd import assemble
 from blazar.cmd.config import ConfigurationError
+from blazar.model.base.errors import InvalidInput
+from blazar.model.base.window import Window
 from blazar.model.energy.book import NO_ENERGY
+from blazar.model.energy.consumption import HostShare
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
 from tests.configured import Configured
@@ -51,7 +56,11 @@ def test_a_file_that_has_changed_is_read_again_and_one_that_cannot_be_changes_no
     path.write_text("nonsense")
     os.utime(path, ns=(2, 2))
     assert source.read_curve().read(noon) == (250, False)
-    assert "the first line must be start,value" in caplog.text
+    assert source.read_curve().read(noon) == (250, False)
+    assert caplog.text.count("the first line must be start,value") == 1
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="the first line must be start,value"):
+            source.fetch_curve()
     path.unlink()
     assert source.read_curve().read(noon) == (250, False)
 
@@ -103,6 +112,19 @@ def test_what_is_recorded_is_by_the_options(tmp_path):
     assert (terms.records, terms.asks_adapters, terms.tells_carbon, terms.pue) == (True, True, True, Fraction(3, 2))
     (tmp_path / "plain").mkdir()
     assert Configured(tmp_path / "plain").manager.energy_work._store.terms == NO_ENERGY
+
+
+def test_the_load_of_hosts_that_are_rated_is_that_of_the_options(tmp_path):
+    made = Configured(tmp_path, "[energy]", "load = 0.25")
+    (host, *_) = made.store.resources.catalog(HOST).resources
+    made.manager.resources.change(HOST, host.external_id, ResourceChange({"power_idle_w": "100", "power_max_w": "300"}))
+    book = made.store.energy.read_book({host.id}, Window(NOON, NOON + HOUR))
+    energy, _ = book.measure([HostShare(str(host.id), Window(NOON, NOON + HOUR))])
+    assert energy.watt_hours == 150
+    assert made.manager.reports._read_draws()[host.id] == 150_000
+    for text in ("1.01", "-1", "half"):
+        with pytest.raises(InvalidInput, match=rf"\[energy\] load is '{text}'; give a number from 0 to 1"):
+            read_load(SimpleNamespace(load=text))
 
 
 def test_prometheus_is_asked_for_hosts_as_the_options_say(load):

@@ -238,6 +238,10 @@ def test_a_curve_is_read_from_a_table():
         ("2030-04-01T00:00:00Z", "line 2 is not an instant and a number"),
         ("x,1,2", "line 2 is not an instant and a number"),
         ("9999-12-31T23:00:00-05:00,x", "line 2 is not an instant and a number"),
+        (
+            "2030-04-01T00:00:00Z,1\n\n2030-04-01T02:00:00+02:00,1",
+            r"line 4: the hour 2030-04-01T02:00:00\+02:00 is there twice",
+        ),
         (f"2030-04-01T00:00:00Z,{'1' * 200_000}", "curve, line 2 is not one of a table in CSV"),
     ],
 )
@@ -246,3 +250,10 @@ def test_a_line_that_cannot_be_is_named(row, sentence):
         parse_curve(f"start,value\n{row}\n", named="curve")
     with pytest.raises(InvalidInput, match="the first line must be start,value"):
         parse_curve("", named="curve")
+
+
+def test_a_curve_whose_end_is_more_than_a_day_ago_does_not_go_on():
+    curve = HourlyCurve({BEGIN: Fraction(1), BEGIN + 99 * DAY: Fraction(1)})
+    assert curve.explain_gap(BEGIN + DAY - 1) is None
+    assert curve.explain_gap(BEGIN + DAY) == "the last hour of the curve before now is 2030-04-01T00:00:00Z"
+    assert curve.explain_gap(BEGIN - 1) == "the curve has no hour before now"

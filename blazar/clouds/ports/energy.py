@@ -52,4 +52,7 @@ class CarbonSource(Protocol):
         """Return the intensity by the hour as far as it is known here, without a call; None if there is no curve."""
 
     def fetch_curve(self) -> HourlyCurve | None:
-        """Return it as its source tells it now; None if there is no curve. CloudUnavailable."""
+        """Return it as its source tells it now; None if there is no curve.
+
+        CloudUnavailable; InvalidInput with a sentence about a file.
+        """

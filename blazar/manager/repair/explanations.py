@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from blazar.manager.leases.lifecycle import is_claimed
 from blazar.manager.repair.conditions import explain_conditions
 from blazar.model.base.clock import spell
 from blazar.model.base.reasons import spell_count
+from blazar.model.energy.book import EnergyTeller
 from blazar.model.leases.lease import Event
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
 from blazar.model.managers.presence import KnownManager, ManagerState
@@ -262,12 +263,12 @@ def explain_letters(letters: DeadLetters) -> Problem:
     )
 
 
-_ACTIONS = {ProblemKind.DRIFT: (ProblemAction.MEND,), ProblemKind.CHARGE: ()}
+_ACTIONS = {ProblemKind.DRIFT: (ProblemAction.MEND,), ProblemKind.CHARGE: (), ProblemKind.ENERGY: ()}
 """What can be done about findings of a kind, where that is not to end something."""
 
 
 def explain_finding(finding: CloudFinding) -> Problem:
-    """Return the problem that something found in a cloud is, or in the ledger."""
+    """Return the problem that something found in a cloud is, in the ledger, or of a source of energy."""
     summary, *more = _describe_finding(finding)
     return Problem(
         finding.problem_id,
@@ -281,10 +282,38 @@ def explain_finding(finding: CloudFinding) -> Problem:
     )
 
 
+_SILENT: Mapping[EnergyTeller, Callable[[str], tuple[str, ...]]] = {
+    EnergyTeller.ADAPTERS: lambda why: (
+        "Adapters do not tell what hosts draw",
+        why,
+        "Meanwhile hosts have what is told otherwise, or their rated power, and figures say so.",
+        "blazar power list names the adapters of hosts; of these some tell no watts at all: where none is to tell any, "
+        "set [energy] ask_adapters to false.",
+    ),
+    EnergyTeller.PROMETHEUS: lambda why: (
+        "Prometheus does not tell what hosts draw",
+        why,
+        "What it still has of the last 24 hours is asked for once it answers; until then hosts have what is told "
+        "otherwise, or their rated power, and figures say so.",
+        "Try [energy] prometheus_query at [energy] prometheus_url, with the name of a host in the place of {host}.",
+    ),
+    EnergyTeller.CARBON: lambda why: (
+        "The carbon curve does not go on",
+        why,
+        "Hours that are missing have the mean of that hour in the seven days before, and then none: figures say so.",
+        "See to the file of [energy] carbon_file, or to the service of carbon_url; it is read again within the hour.",
+    ),
+}
+"""What is said of a source of energy that is silent: the summary first. It is no problem any more once it tells."""
+
+
 def _describe_finding(finding: CloudFinding) -> Iterator[str]:
     if finding.what is ProblemKind.CHARGE:
         yield f"What is charged for lease {finding.lease_id} is not what is on record of it"
         yield from (f"{line[:1].upper()}{line[1:]}." for line in finding.detail.splitlines())
+        return
+    if finding.what is ProblemKind.ENERGY:
+        yield from _SILENT[EnergyTeller(finding.key)](f"{finding.detail[:1].upper()}{finding.detail[1:]}.")
         return
     named = f"reservation {finding.key} ({finding.resource_type})"
     if finding.what is ProblemKind.LEFTOVER:

@@ -20,7 +20,7 @@ from blazar.model.base.moments import start_of_day
 from blazar.model.base.window import Window
 from blazar.model.calendar.views import Viewer
 from blazar.model.energy.carbon import LeaseEnergy
-from blazar.model.energy.consumption import HALF, IDLE, MOST, PowerRating
+from blazar.model.energy.consumption import IDLE, MOST, PowerRating
 from blazar.model.reports.capacity import CapacityReport, CapacityReportQuestion
 from blazar.model.reports.days import find_closed_run
 from blazar.model.reports.demand import DemandQuestion, DemandReport
@@ -113,7 +113,7 @@ class ReportService:
         for resource_id, properties in self._store.reports.list_host_properties((IDLE, MOST)).items():
             with suppress(InvalidInput):
                 if (rating := PowerRating.of_properties(properties)) is not None:
-                    found[resource_id] = rating.draw(HALF)
+                    found[resource_id] = rating.draw(self._store.energy.terms.load)
         return found
 
     def _read_properties(self, question: UsageQuestion) -> Mapping[int, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fractions import Fraction
 
 from blazar.model.base.errors import InvalidInput
@@ -36,13 +37,15 @@ MOST_MILLIWATTS = 10**9
 class EnergyTerms:
     """What a site tells of energy: whether it ``records`` what hosts draw, tells carbon, and its ``pue``.
 
-    ``asks_adapters``: hosts are asked for their watts by the adapters that switch them.
+    ``asks_adapters``: hosts are asked for their watts by the adapters that switch them. ``load``, from 0 to 1, is that
+    of hosts that are rated.
     """
 
     records: bool = False
     tells_carbon: bool = False
     pue: Fraction = Fraction(1)
     asks_adapters: bool = False
+    load: Fraction = HALF
 
 
 NO_ENERGY = EnergyTerms()
@@ -57,14 +60,20 @@ class EnergyHost:
     vcpus: int | None = None
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], measured: Mapping[int, int], vcpus: int | None) -> EnergyHost:
+    def of(
+        cls,
+        properties: Mapping[str, str],
+        measured: Mapping[int, int],
+        vcpus: int | None,
+        load: Fraction = HALF,
+    ) -> EnergyHost:
         """Return what properties and measurements tell; properties that cannot be are left out."""
         rating, embodied = None, None
         with suppress(InvalidInput):
             rating = PowerRating.of_properties(properties)
         with suppress(InvalidInput):
             embodied = Embodied.of_properties(properties)
-        return cls(HostMeter(measured, rating), embodied, vcpus)
+        return cls(HostMeter(measured, rating, load=load), embodied, vcpus)
 
     def take_share(self, vcpus: int) -> Fraction:
         """Return the share of a host that servers with so many VCPUs have: at most all of it, half if it is unknown."""
@@ -109,6 +118,22 @@ class HostHour:
         """Return the mean with one more reading."""
         total = self.milliwatts * self.readings + milliwatts
         return HostHour(self.resource_id, self.hour, round(Fraction(total, self.readings + 1)), self.readings + 1)
+
+
+class EnergyTeller(StrEnum):
+    """What tells the energy of a site: the adapters that switch hosts, Prometheus, and the curve of carbon."""
+
+    ADAPTERS = "adapters"
+    PROMETHEUS = "prometheus"
+    CARBON = "carbon"
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyReading:
+    """What is written of a turn: the ``hours`` of hosts, and the hours of the ``curve`` in grams a kilowatt-hour."""
+
+    hours: Collection[HostHour] = ()
+    curve: Mapping[int, Fraction] = field(default_factory=dict)
 
 
 def add_readings(known: Collection[HostHour], watts: Mapping[int, float], hour: int) -> tuple[HostHour, ...]:

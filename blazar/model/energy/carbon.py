@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 
+from blazar.model.base.clock import zulu
 from blazar.model.base.errors import InvalidInput
 from blazar.model.energy.consumption import HOUR, WATT_HOUR, Energy, EnergySource, HostShare, read_number
 
@@ -49,6 +50,18 @@ class HourlyCurve:
         before = [self.values.get(hour - days * DAY) for days in range(1, DAYS_BACK + 1)]
         found = [value for value in before if value is not None]
         return (sum(found, Fraction(0)) / len(found), True) if found else None
+
+    def explain_gap(self, now: int) -> str | None:
+        """Return that the curve has come to its end, as a sentence without its end; None if it goes on.
+
+        It goes on if it has an hour of the last day: services tell the past, some hours late.
+        """
+        known = [hour for hour in self.values if hour <= now]
+        if known and max(known) > now - DAY:
+            return None
+        if not known:
+            return "the curve has no hour before now"
+        return f"the last hour of the curve before now is {zulu(datetime.fromtimestamp(max(known), UTC))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +211,10 @@ def parse_curve(text: str, *, named: str) -> HourlyCurve:
             if number > MOST_ROWS:
                 raise InvalidInput(f"{named} has more than {MOST_ROWS} lines; leave out the older ones")
             if row:
-                hour, value = read_entry(row, f"{named}, line {number}")
+                place = f"{named}, line {rows.line_num}"
+                hour, value = read_entry(row, place)
+                if hour in values:
+                    raise InvalidInput(f"{place}: the hour {row[0].strip()} is there twice; leave out one of the lines")
                 values[hour] = value
     except csv.Error as error:
         raise InvalidInput(f"{named}, line {rows.line_num} is not one of a table in CSV: {error}") from error

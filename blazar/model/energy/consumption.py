@@ -24,7 +24,7 @@ WATT_HOUR = 3600 * 1000
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 HALF = Fraction(1, 2)
-"""The load of a host of which nothing is known."""
+"""The load of a host of which nothing is known, unless a site says otherwise."""
 
 IDLE, MOST = "power_idle_w", "power_max_w"
 """Properties of a host: what it draws idle, and under full load, in watts."""
@@ -76,16 +76,20 @@ class HostShare:
 
 @dataclass(frozen=True, slots=True)
 class HostMeter:
-    """What is known of the power of a host: its mean in milliwatts by hour, its rating, and its load by hour."""
+    """What is known of the power of a host: its mean in milliwatts by hour, its rating, and its load by hour.
+
+    ``load``, from 0 to 1, is that of the hours that ``loads`` have not.
+    """
 
     measured: Mapping[int, int]
     rating: PowerRating | None = None
     loads: Mapping[int, Fraction] | None = None
+    load: Fraction = HALF
 
     @property
     def steady_draw(self) -> int | None:
         """The milliwatts of a host of which nothing but its rating is known; else None."""
-        return None if self.rating is None or self.measured or self.loads else self.rating.draw(HALF)
+        return None if self.rating is None or self.measured or self.loads else self.rating.draw(self.load)
 
     def read(self, hour: int) -> tuple[int, bool] | None:
         """Return the milliwatts in an hour and whether they were measured; None if nothing is known of the host."""
@@ -93,7 +97,7 @@ class HostMeter:
             return measured, True
         if self.rating is None:
             return None
-        return self.rating.draw((self.loads or {}).get(hour, HALF)), False
+        return self.rating.draw((self.loads or {}).get(hour, self.load)), False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class ProblemKind(StrEnum):
     has refused for good. ``ENFORCEMENT``: the service that a filter asks does not answer. ``LOG``: a manager cannot
     write its log. ``POLL``: how the resources of a kind are cannot be read for long. ``POWER``: a host is kept on,
     since it did not wake. ``CHARGE``: what a project was charged for a lease is not what is on record of that.
+    ``ENERGY``: a source of what hosts draw, or of the carbon of that, is silent.
     """
 
     EVENT = "event"
@@ -42,6 +43,7 @@ class ProblemKind(StrEnum):
     POLL = "poll"
     POWER = "power"
     CHARGE = "charge"
+    ENERGY = "energy"
 
 
 class ProblemAction(StrEnum):

@@ -108,9 +108,11 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class CloudFinding:
-    """What a look at the cloud of a region found of a reservation (``key``), or one at the charges of an account.
+    """What a look at the cloud of a region found of a reservation (``key``), at the charges of an account, or at a
+    source of energy.
 
-    ``what`` is LEFTOVER, UNKNOWN, DRIFT or CHARGE. ``since`` is the first look that found it, ``seen_at`` the last one.
+    ``what`` is LEFTOVER, UNKNOWN, DRIFT, CHARGE or ENERGY. ``since`` is the first look that found it, ``seen_at`` the
+    last one.
     ``tries`` counts the clean-ups that have begun since; the next one begins at ``next_at`` at the earliest, None: at
     any time. ``detail`` is what was found, as a sentence; ``lease_id`` is None of what is not on record.
     """
@@ -129,14 +131,17 @@ class CloudFinding:
     @property
     def problem_id(self) -> str:
         """The id of the problem that it is."""
-        is_placed = self.what not in (ProblemKind.DRIFT, ProblemKind.CHARGE)
+        is_placed = self.what in (ProblemKind.LEFTOVER, ProblemKind.UNKNOWN)
         parts = (self.region, self.key) if is_placed else (self.key,)
         return ":".join((str(self.what), *parts))
 
 
 @dataclass(frozen=True, slots=True)
 class TroubleLimits:
-    """How long things may take before they are problems; ``attempts`` is how often an event may fail."""
+    """How long things may take before they are problems; ``attempts`` is how often an event may fail.
+
+    What was found of a source of energy is told until it was not looked at for ``looked``.
+    """
 
     due: timedelta = timedelta(seconds=60)
     claimed: timedelta = timedelta(minutes=10)
@@ -144,6 +149,7 @@ class TroubleLimits:
     waiting: timedelta = timedelta(minutes=30)
     failed: timedelta = timedelta(minutes=10)
     attempts: int = 5
+    looked: timedelta = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
-from blazar.model.energy.book import POWER_PROPERTIES, EnergyBook, EnergyHost, EnergyTerms, HostHour
+from blazar.model.energy.book import POWER_PROPERTIES, EnergyBook, EnergyHost, EnergyReading, EnergyTerms, HostHour
 from blazar.model.energy.carbon import DAY, DAYS_BACK, HourlyCurve
 from blazar.model.energy.consumption import HOUR
 from blazar.model.energy.unbooked import HostTimes
@@ -62,40 +62,40 @@ class EnergyStore:
         """Claim the turn if it is due; return whether no other manager was faster."""
         return claim_turn(connection, ENERGY, token, now=now, until=until)
 
-    @atomic
-    def release_turn(self, connection: Connection, token: str, *, due_at: datetime) -> None:
-        """End the turn, and say when the next one is; ClaimLost."""
-        TURNS.release(connection, ENERGY, token, due_at=due_at)
-
     def list_hours(self, hour: int) -> tuple[HostHour, ...]:
         """Return what hosts drew in an hour; one statement."""
         query = sa.select(_H.resource_id, _H.hour, _H.milliwatts, _H.readings).where(_H.hour == hour)
         return tuple(HostHour(*map(int, row)) for row in self._transactions.select(query))
 
     @atomic
-    def write_hours(self, connection: Connection, token: str, hours: Collection[HostHour]) -> None:
-        """Write what hosts drew in some hours, in the place of what is on record of these; ClaimLost."""
+    def record(
+        self,
+        connection: Connection,
+        token: str,
+        reading: EnergyReading,
+        also: Callable[[Connection], None] | None = None,
+        *,
+        due_at: datetime | None = None,
+    ) -> None:
+        """Write what was read, in the place of what is on record of these hours, and what is ``also`` to be; ClaimLost.
+
+        With ``due_at`` the turn is over, and that is when the next one is: a turn is written as a whole, or done again.
+        """
         TURNS.write_claimed(connection, ENERGY, token)
-        by_hour: dict[int, list[HostHour]] = defaultdict(list)
-        for one in hours:
-            by_hour[one.hour].append(one)
-        for hour, found in by_hour.items():
-            for part in chunks(sorted(one.resource_id for one in found)):
-                connection.execute(host_hours.delete().where(_H.hour == hour, _H.resource_id.in_(part)))
-        _insert(connection, host_hours, map(_row_of, hours))
+        _write_hours(connection, reading.hours)
+        for part in chunks(sorted(reading.curve)):
+            connection.execute(carbon_hours.delete().where(_C.hour.in_(part)))
+        rows = ({"hour": hour, "micrograms": round(grams * MICRO)} for hour, grams in reading.curve.items())
+        _insert(connection, carbon_hours, rows)
+        if also is not None:
+            also(connection)
+        if due_at is not None:
+            TURNS.release(connection, ENERGY, token, due_at=due_at)
 
     def read_curve(self, since: int, until: int) -> Mapping[int, Fraction]:
         """Return the grams of CO2e a kilowatt-hour that are on record of hours; one statement."""
         with self._transactions.reading() as connection:
             return _read_curve(connection, since, until)
-
-    @atomic
-    def write_curve(self, connection: Connection, token: str, hours: Mapping[int, Fraction]) -> None:
-        """Write the carbon of some hours, in the place of what is on record of these; ClaimLost."""
-        TURNS.write_claimed(connection, ENERGY, token)
-        for part in chunks(sorted(hours)):
-            connection.execute(carbon_hours.delete().where(_C.hour.in_(part)))
-        _insert(connection, carbon_hours, ({"hour": h, "micrograms": round(g * MICRO)} for h, g in hours.items()))
 
     @atomic
     def drop_old(self, connection: Connection, *, now: datetime) -> None:
@@ -116,7 +116,7 @@ def read_book(
         properties, vcpus = _read_properties(connection, part)
         measured = _read_measured(connection, part, first, until)
         for id_ in properties.keys() | measured.keys() | vcpus.keys():
-            hosts[id_] = EnergyHost.of(properties.get(id_, {}), measured.get(id_, {}), vcpus.get(id_))
+            hosts[id_] = EnergyHost.of(properties.get(id_, {}), measured.get(id_, {}), vcpus.get(id_), terms.load)
     curve = None
     if terms.tells_carbon:
         curve = HourlyCurve(_read_curve(connection, first - DAYS_BACK * DAY, until))
@@ -157,6 +157,16 @@ def _read_measured(
 def _read_curve(connection: Connection, since: int, until: int) -> Mapping[int, Fraction]:
     query = sa.select(_C.hour, _C.micrograms).where(_C.hour >= since, _C.hour < until)
     return {int(hour): Fraction(int(micrograms), MICRO) for hour, micrograms in connection.execute(query)}
+
+
+def _write_hours(connection: Connection, hours: Collection[HostHour]) -> None:
+    by_hour: dict[int, list[HostHour]] = defaultdict(list)
+    for one in hours:
+        by_hour[one.hour].append(one)
+    for hour, found in by_hour.items():
+        for part in chunks(sorted(one.resource_id for one in found)):
+            connection.execute(host_hours.delete().where(_H.hour == hour, _H.resource_id.in_(part)))
+    _insert(connection, host_hours, map(_row_of, hours))
 
 
 def _row_of(one: HostHour) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -53,10 +53,18 @@ class FindingStore:
         tell this time. Five statements, and one more for each few hundred findings.
         """
         try:
-            return self._transactions.write(lambda connection: _record(connection, look))
+            return self._transactions.write(lambda connection: _record_look(connection, look))
         except Clash:
             # Another manager has just found the same for the first time: it is known now.
-            return self._transactions.write(lambda connection: _record(connection, look))
+            return self._transactions.write(lambda connection: _record_look(connection, look))
+
+    def make_part(self, look: Look) -> Callable[[Connection], None]:
+        """Return the part of a commit that writes what a look found; Clash if another does so at the same time."""
+
+        def work(connection: Connection) -> None:
+            _record_look(connection, look)
+
+        return work
 
     def count_try(self, finding: CloudFinding, *, tries: int, next_at: datetime | None) -> None:
         """Write how many clean-ups have begun of the lease of a finding, and when the next one may."""
@@ -79,7 +87,8 @@ def read_findings(connection: Connection, *where: sa.ColumnElement[bool], most: 
     return tuple(_finding(row) for row in connection.execute(query).mappings())
 
 
-def _record(connection: Connection, look: Look) -> Recorded:
+def _record_look(connection: Connection, look: Look) -> Recorded:
+    """Write what a look found, as ``FindingStore.record`` does. Clash if another does so at the same time."""
     f = findings.c
     here = (f.what == str(look.what), f.region == look.region)
     known = {finding.key: finding for finding in read_findings(connection, *here, most=2 * MOST)}

@@ -90,7 +90,10 @@ class TroubleStore:
                 _read_resources(connection, now, patience, *_not_of_lease(lease_id), *_select_only(only, "resource")),
                 _read_kept_hosts(connection, *_not_of_lease(lease_id), *_select_only(only, "power")),
                 read_findings(
-                    connection, _SHOWN, *_narrow(findings.c.lease_id, lease_id), *_select_only(only, "finding")
+                    connection,
+                    _is_told(now, patience),
+                    *_narrow(findings.c.lease_id, lease_id),
+                    *_select_only(only, "finding"),
                 ),
             )
         parts = (found.events, found.leases, found.resources, found.kept, found.findings)
@@ -118,7 +121,17 @@ class TroubleStore:
         return work
 
 
-_SHOWN = sa.or_(findings.c.what != str(ProblemKind.LEFTOVER), findings.c.tries >= CLEAN_UPS)
+def _is_told(now: datetime, patience: TroubleLimits) -> sa.ColumnElement[bool]:
+    """Select the findings that are problems: what goes by itself, or is not looked at any more, is none."""
+    f = findings.c
+    lasts = sa.and_(
+        f.since <= sa.literal(now - patience.failed, UTC_TIME), f.seen_at > sa.literal(now - patience.looked, UTC_TIME)
+    )
+    return sa.and_(
+        sa.or_(f.what != str(ProblemKind.LEFTOVER), f.tries >= CLEAN_UPS),
+        sa.or_(f.what != str(ProblemKind.ENERGY), lasts),
+    )
+
 
 _COLUMNS: Mapping[str, sa.Column[Any]] = {
     "event": events.c.id,
@@ -127,7 +140,9 @@ _COLUMNS: Mapping[str, sa.Column[Any]] = {
     "power": resources.c.label,
     "finding": findings.c.key,
 }
-_FOUND = frozenset({ProblemKind.LEFTOVER, ProblemKind.UNKNOWN, ProblemKind.DRIFT, ProblemKind.CHARGE})
+_FOUND = frozenset(
+    {ProblemKind.LEFTOVER, ProblemKind.UNKNOWN, ProblemKind.DRIFT, ProblemKind.CHARGE, ProblemKind.ENERGY}
+)
 
 
 def _narrow(column: sa.Column[Any], value: str | None) -> tuple[sa.ColumnElement[bool], ...]:

@@ -30,6 +30,7 @@ KINDS = (
     "poll",
     "power",
     "charge",
+    "energy",
 )
 MOST = 50
 

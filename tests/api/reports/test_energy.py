@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from blazar.clouds.curve_file import CurveFile
-from blazar.model.energy.book import HostHour
+from blazar.model.energy.book import EnergyReading, HostHour
 from blazar.model.energy.carbon import HourlyCurve
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
@@ -95,7 +95,7 @@ def test_what_was_measured_counts_in_place_of_the_rating_and_a_gap_is_rated(worl
     (host, *_) = world.store.resources.catalog(HOST).resources
     measured = HostHour(host.id, int(NOON.timestamp()), 123_000, 12)
     world.store.energy.claim_turn("mine", now=NOON, until=NOON + HOUR)
-    world.store.energy.write_hours("mine", [measured])
+    world.store.energy.record("mine", EnergyReading([measured]))
     world.run_to(NOON + HOUR)
     assert (told(http, lease)["energy_wh"], told(http, lease)["source"]) == (123, "measured")
     world.run_to(NOON + 2 * HOUR)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from blazar.model.energy.book import EnergyTerms, HostHour
+from blazar.model.energy.book import EnergyReading, EnergyTerms, HostHour
 from blazar.model.leases.requests import Actor
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
@@ -36,10 +36,15 @@ def record(world: World, hours: dict[int, int], grams: dict[int, int] | None = N
     store, noon = world.store.energy, int(NOON.timestamp())
     assert store.claim_turn("mine", now=NOON - HOUR, until=NOON) or True
     hosts = [host.id for host in world.store.resources.catalog(HOST).resources]
-    store.write_hours(
-        "mine", [HostHour(id_, noon + hour * 3600, watts * 1000, 12) for id_ in hosts for hour, watts in hours.items()]
+    store.record(
+        "mine",
+        EnergyReading(
+            [HostHour(id_, noon + hour * 3600, watts * 1000, 12) for id_ in hosts for hour, watts in hours.items()]
+        ),
     )
-    store.write_curve("mine", {noon + hour * 3600: Fraction(value) for hour, value in (grams or {}).items()})
+    store.record(
+        "mine", EnergyReading(curve={noon + hour * 3600: Fraction(value) for hour, value in (grams or {}).items()})
+    )
 
 
 def told(world: World) -> list[tuple]:

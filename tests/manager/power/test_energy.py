@@ -6,15 +6,19 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
+from unittest.mock import Mock
 
 import pytest
 
+from blazar.clouds.curve_file import CurveFile
 from blazar.manager.power.energy import EnergyWork
 from blazar.model.base.errors import CloudUnavailable
+from blazar.model.base.paging import Page
 from blazar.model.energy.book import EnergyTerms
 from blazar.model.energy.carbon import HourlyCurve
 from blazar.model.power.addresses import PowerAdapter, PowerAddress
 from blazar.model.power.hosts import PowerChange
+from blazar.model.problems.problems import ProblemKind, ProblemQuestion
 from blazar.model.resources.resource import HOST
 from tests.statements import counted
 from tests.world import NOON, World
@@ -28,15 +32,19 @@ class Meters:
     """What each host drew: 100 W in each hour that it is asked for."""
 
     enabled = True
-    is_silent = False
+    is_silent = is_empty = False
+    most = 10**9
+    """How often it answers."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
 
     def read_means(self, hosts, since, until):
         self.asked.append(((since - AT) // HOUR, until - AT))
-        if self.is_silent:
+        if self.is_silent or len(self.asked) > self.most:
             raise CloudUnavailable("Prometheus did not answer in time")
+        if self.is_empty:
+            return {}
         return {host: dict.fromkeys(range(since, until, HOUR), 100.0) for host in hosts}
 
 
@@ -101,11 +109,11 @@ def test_what_was_missed_is_asked_for_within_a_day(world):
     work = make_work(world, meters=meters)
     work.run_once()
     pass_time(world, work, 5)
-    assert meters.asked == [(-24, 0), (-1, 300)]
+    assert meters.asked == [(-24, -18 * HOUR), (-18, -12 * HOUR), (-12, -6 * HOUR), (-6, 0), (-1, 300)]
     pass_time(world, work, 3 * 60)
     assert meters.asked[-1] == (-0, 3 * HOUR + 300)
     pass_time(world, work, 72 * 60)
-    assert meters.asked[-1][0] == 75 - 24
+    assert [hour for hour, _ in meters.asked[-5:]] == [51, 57, 63, 69, 75]
     assert recorded(world, 75) == {(100, 1)}
 
 
@@ -135,6 +143,78 @@ def test_what_was_missed_is_asked_for_though_adapters_have_told_it(world):
     assert recorded(world, 1) == {(100, 1)}
 
 
+def list_silent(world: World) -> list[str]:
+    found = world.manager.problems.page(ProblemQuestion(Page(9, "since"), (ProblemKind.ENERGY,))).items
+    assert [world.manager.problems.one(problem.id) for problem in found] == list(found)
+    return [f"{problem.id}: {problem.explanation[0]}" for problem in found]
+
+
+def test_a_source_that_is_silent_for_ten_minutes_is_a_problem_until_it_speaks(world):
+    give_addresses(world)
+    meters, carbon = Meters(), Carbon()
+    meters.is_silent = True
+    work, other = (make_work(world, meters=meters, carbon=carbon) for _ in range(2))
+    work.run_once()
+    pass_time(world, work, 5)
+    assert list_silent(world) == []
+    pass_time(world, other, 5)
+    assert list_silent(world) == ["energy:prometheus: Prometheus did not answer in time."]
+    # Nobody looks at what is not asked any more.
+    world.clock.to(world.clock.now() + timedelta(hours=2))
+    assert list_silent(world) == []
+    work.run_once()
+    assert len(list_silent(world)) == 1
+    meters.is_silent = False
+    pass_time(world, other, 5)
+    assert list_silent(world) == []
+
+
+def test_a_source_that_answers_and_tells_nothing_is_silent(world, monkeypatch):
+    give_addresses(world)
+    monkeypatch.setattr(type(world.power), "power_watts", lambda self, refs: {})
+    meters = Meters()
+    meters.is_empty = True
+    carbon = CurveFile()
+    monkeypatch.setattr(CurveFile, "enabled", True)
+    monkeypatch.setattr(CurveFile, "fetch_curve", lambda self: HourlyCurve({AT - 24 * HOUR: Fraction(1)}))
+    work = make_work(world, meters=meters, carbon=carbon)
+    work.run_once()
+    for _ in range(2):
+        pass_time(world, work, 5)
+    assert list_silent(world) == [
+        "energy:adapters: None of 2 hosts that are on and have an adapter tells its watts.",
+        "energy:carbon: The last hour of the curve before now is 2026-08-02T12:00:00Z.",
+        "energy:prometheus: Prometheus has no value of any of 2 hosts that are on.",
+    ]
+    # One that is not to be asked any more is not silent.
+    pass_time(world, make_work(world, carbon=carbon), 5)
+    assert [told.partition(": ")[0] for told in list_silent(world)] == ["energy:adapters", "energy:carbon"]
+
+
+def test_what_a_slow_service_has_told_is_not_asked_for_again(world):
+    meters = Meters()
+    meters.most = 2
+    work = make_work(world, meters=meters)
+    work.run_once()
+    assert meters.asked == [(-24, -18 * HOUR), (-18, -12 * HOUR), (-12, -6 * HOUR)]
+    assert recorded(world, -13) == {(100, 1)}
+    meters.most = 10**9
+    pass_time(world, work, 5)
+    assert meters.asked[3:] == [(-12, -6 * HOUR), (-6, 0), (0, 300)]
+
+
+def test_a_turn_whose_manager_dies_before_it_is_on_record_counts_once(world, monkeypatch):
+    give_addresses(world)
+    first, second = make_work(world), make_work(world)
+    with monkeypatch.context() as dying:
+        dying.setattr("blazar.store.problems.findings._record_look", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            first.run_once()
+    assert recorded(world) == set()
+    pass_time(world, second, 2)
+    assert recorded(world) == {(180, 1)}
+
+
 def test_an_hour_that_is_over_keeps_the_carbon_that_was_recorded(world):
     carbon = Carbon()
     work = make_work(world, carbon=carbon)
@@ -150,7 +230,7 @@ def test_an_hour_that_is_over_keeps_the_carbon_that_was_recorded(world):
 def test_of_two_managers_one_reads(world):
     meters = Meters()
     assert [make_work(world, meters=meters).run_once() for _ in range(2)] == [1, 0]
-    assert len(meters.asked) == 1
+    assert len(meters.asked) == 4
 
 
 def test_where_nothing_is_recorded_no_statement_is_made(a_world):

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from blazar.model.base.moments import LocalDay
-from blazar.model.energy.book import EnergyTerms, HostHour
+from blazar.model.energy.book import EnergyReading, EnergyTerms, HostHour
 from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.usage import UsageGroup, UsageQuestion
 from blazar.model.resources.changes import ResourceChange
@@ -34,8 +34,8 @@ def world(a_world) -> World:
     store.claim_turn("mine", now=NOON, until=NOON + HOUR)
     ids = [host.id for host in world.store.resources.catalog(HOST).resources]
     known = [*range(-12, 2), *range(4, 40)]
-    store.write_hours("mine", [HostHour(id_, AT + hour * 3600, 100_000, 12) for id_ in ids for hour in known])
-    store.write_curve("mine", {AT + hour * 3600: Fraction(500) for hour in range(-12, 40)})
+    store.record("mine", EnergyReading([HostHour(id_, AT + hour * 3600, 100_000, 12) for id_ in ids for hour in known]))
+    store.record("mine", EnergyReading(curve={AT + hour * 3600: Fraction(500) for hour in range(-12, 40)}))
     return world
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from blazar.model.base.errors import InvalidInput
-from blazar.model.energy.book import EnergyTerms, HostHour
+from blazar.model.energy.book import EnergyReading, EnergyTerms, HostHour
 from blazar.model.energy.unbooked import UnbookedEnergy, UnbookedPart
 from blazar.model.power.states import PowerReason, PowerState
 from blazar.model.reports.usage import UsageQuestion, UsageReport
@@ -36,8 +36,8 @@ def world(a_world) -> World:
     store.claim_turn("mine", now=NOON, until=NOON + HOUR)
     ids = [host.id for host in world.store.resources.catalog(HOST).resources]
     drawn = [HostHour(id_, AT + hour * 3600, 1000 * watts(hour), 12) for id_ in ids for hour in HOURS]
-    store.write_hours("mine", drawn)
-    store.write_curve("mine", {AT + hour * 3600: Fraction(500) for hour in HOURS})
+    store.record("mine", EnergyReading(drawn))
+    store.record("mine", EnergyReading(curve={AT + hour * 3600: Fraction(500) for hour in HOURS}))
     return world
 
 
