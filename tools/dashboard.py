@@ -156,7 +156,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             age("blazar_sweep_last_success_timestamp_seconds", "region"),
             age("blazar_drift_last_success_timestamp_seconds", "region"),
         ),
-        panel("Power of hosts", "short", most("blazar_power_hosts", "state"), note="off: asleep"),
+        panel("Power of hosts and pools", "short", most("blazar_power_resources", "kind", "state"), note="off: asleep"),
         panel("Hosts switched", "ops", rates("blazar_power_moves_total", "state", "reason")),
         panel("Time of a wake", "s", *quantiles("blazar_wake_duration_seconds")),
         panel("Sources of energy read", "ops", rates("blazar_energy_reads_total", "source", "outcome")),

@@ -229,7 +229,9 @@ HEALINGS = Count(
 
 # Power.
 
-POWER_HOSTS = Sampled("power_hosts", "Registered hosts by power state; off is asleep.", _POWER_STATE)
+POWER_RESOURCES = Sampled(
+    "power_resources", "Registered hosts and pools of volumes by power state; off is asleep.", _KIND, _POWER_STATE
+)
 POWER_MOVES = Count(
     "power_moves_total",
     "Hosts that came into a power state, and why; timed_out is one that did not wake, missed one that was not awake "

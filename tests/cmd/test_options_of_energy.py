@@ -118,7 +118,7 @@ def test_the_load_of_hosts_that_are_rated_is_that_of_the_options(tmp_path):
     made = Configured(tmp_path, "[energy]", "load = 0.25")
     (host, *_) = made.store.resources.catalog(HOST).resources
     made.manager.resources.change(HOST, host.external_id, ResourceChange({"power_idle_w": "100", "power_max_w": "300"}))
-    book = made.store.energy.read_book({host.id}, Window(NOON, NOON + HOUR))
+    book = made.manager.energy_work._store.read_book({host.id}, Window(NOON, NOON + HOUR))
     energy, _ = book.measure([HostShare(str(host.id), Window(NOON, NOON + HOUR))])
     assert energy.watt_hours == 150
     assert made.manager.reports._read_draws()[host.id] == 150_000

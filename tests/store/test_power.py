@@ -15,7 +15,7 @@ from blazar.model.power.classes import PastWake
 from blazar.model.power.hosts import PowerChange
 from blazar.model.power.settings import PowerPolicy
 from blazar.model.power.states import PowerReason, PowerState
-from blazar.model.resources.resource import Resource
+from blazar.model.resources.resource import HOST, Resource
 from blazar.store.power.rows import PowerMove
 from blazar.store.power.states import KEPT, KEPT_REHEARSED
 from blazar.store.store import Store
@@ -98,10 +98,9 @@ def test_a_rehearsal_says_how_long_hosts_slept_and_which_starts_they_missed(stor
     go(store, 0, PowerState.OFF, PowerReason.DONE, at=NOON + 3 * MINUTE)
     go(store, 0, PowerState.WAKING, PowerReason.START, at=NOON + 2 * HOUR)
     go(store, 0, PowerState.ON, PowerReason.MISSED, at=NOON + 2 * HOUR + MINUTE)
-    found = store.power.read_rehearsal(NOON - HOUR)
-    assert (found.slept, found.switched, found.missed) == (2 * HOUR - 3 * MINUTE, 1, 1)
-    none = store.power.read_rehearsal(NOON + 5 * HOUR)
-    assert (none.slept, none.switched, none.missed) == (timedelta(0), 0, 0)
+    found = store.power_hosts.sum_log(NOON - HOUR)[HOST, True]
+    assert (found.slept, found.switched_off, found.missed) == (2 * HOUR - 3 * MINUTE, 1, 1)
+    assert store.power_hosts.sum_log(NOON + 5 * HOUR) == {}
 
 
 def test_the_outlook_of_a_host_is_its_use_and_its_next_start(store):
@@ -139,7 +138,7 @@ def test_what_a_dry_run_would_have_done_is_kept_for_two_months_and_what_was_done
     go(store, 0, PowerState.OFF, PowerReason.DONE, at=NOON + 3 * MINUTE)
     assert store.power.drop_old(now=NOON + KEPT_REHEARSED) == 0
     assert store.power.drop_old(now=NOON + KEPT_REHEARSED + MINUTE) == 1
-    assert store.power.read_rehearsal(NOON - MINUTE).switched == 0
+    assert store.power_hosts.sum_log(NOON - MINUTE)[HOST, True].switched_off == 0
     host = store.power.read_view(NOON + KEPT_REHEARSED, rehearsed=True).hosts[0]
     assert host.state is PowerState.OFF
     store.power.move("me", [PowerMove(host, host.move(PowerState.WAKING, PowerReason.START, NOON))], rehearsed=False)

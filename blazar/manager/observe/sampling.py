@@ -56,7 +56,7 @@ class Sampling(BackgroundThread):
         yield from _tell(metrics.LEASES, sample.leases)
         yield from _tell(metrics.RESOURCES, sample.resources)
         yield from _tell(metrics.RESOURCES_BY_PROPERTY, _keep_frequent(sample.properties))
-        yield from _tell(metrics.POWER_HOSTS, sample.power)
+        yield from _tell(metrics.POWER_RESOURCES, sample.power)
         yield from _tell(metrics.CAPACITY, sample.capacity)
         yield from _tell(metrics.CAPACITY_ALLOCATED, sample.allocated)
         yield from (Value(metrics.OUTBOX_MESSAGES, ("enforcement", state), n) for state, n in sample.messages.items())

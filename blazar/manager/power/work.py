@@ -24,7 +24,9 @@ from blazar.manager.power.steps import HANDS_OFF, LEFT_ALONE
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudError
 from blazar.model.base.log_lines import log_level
+from blazar.model.base.reasons import spell_count
 from blazar.model.power.classes import POWERED
+from blazar.model.power.hosts import PowerSums
 from blazar.model.power.learning import HOUR
 from blazar.model.power.settings import DAY, PowerMode, PowerSettings
 from blazar.model.power.states import HostPower, PowerReason, PowerState
@@ -149,7 +151,7 @@ class PowerWork(TurnWork):
         moves += [PowerMove(passed.get(id_, before[id_]), host) for id_, host in after.items()]
         self._store.move(claim.token, moves, rehearsed=True)
         if now.minute == 0:
-            self._tell(({**before, **passed, **after}).values(), now)
+            self._tell({**before, **passed, **after}, view.resources, now)
 
     def _leave_alone(self, hosts: Iterable[HostPower], now: datetime) -> list[HostPower]:
         """Return hosts; those on which servers were found stay on for a while."""
@@ -194,16 +196,20 @@ class PowerWork(TurnWork):
         seen = {host.resource_id: host.group for host in view.hosts}
         return replace(self._runtime.settings.power, classes=self._runtime.learned_power(now, seen).classes)
 
-    def _tell(self, hosts: Iterable[HostPower], now: datetime) -> None:
-        """Say once an hour what a dry run would have done."""
-        states = [host.state for host in hosts]
-        day = self._store.read_rehearsal(now - DAY)
-        LOG.info(
-            "Power, dry run: %d of %d hosts would sleep now; within a day hosts would have been switched off %d times, "
-            "those that were woken had slept for %d hours together, and %d would not have been awake at a start",
-            states.count(PowerState.OFF),
-            len(states),
-            day.switched,
-            day.slept / HOUR,
-            day.missed,
-        )
+    def _tell(self, hosts: Mapping[int, HostPower], resources: Mapping[int, Resource], now: datetime) -> None:
+        """Say once an hour what a dry run would have done, of hosts and of pools."""
+        sums = self._runtime.store.power_hosts.sum_log(now - DAY)
+        for kind in self._kinds:
+            states = [host.state for id_, host in hosts.items() if resources[id_].kind == kind]
+            if not states:
+                continue
+            day = sums.get((kind, True), PowerSums())
+            LOG.info(
+                "Power, dry run: %d of %s would sleep now; within a day they would have been switched off %d times, "
+                "those that were woken had slept for %d hours together, and %d would not have been awake at a start",
+                states.count(PowerState.OFF),
+                spell_count(len(states), noun(kind)),
+                day.switched_off,
+                day.slept / HOUR,
+                day.missed,
+            )

@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.leases.states import LeaseStatus
+from blazar.model.power.classes import POWERED
 from blazar.model.power.states import PowerState
 from blazar.model.problems.problems import ProblemKind
-from blazar.model.resources.resource import HOST
 from blazar.store.observe.deliveries import Deliveries, read_deliveries
 from blazar.store.sql.tables import (
     allocations,
@@ -53,7 +53,7 @@ class Sample:
 
     ``due``: events that are due and that nobody works on, by type. ``leases``: those that are not deleted, by kind and
     status. ``resources``: registered ones by kind, region and state; ``properties`` by kind, property, value and state.
-    ``power``: registered hosts by power state.
+    ``power``: registered hosts and pools by kind and power state.
     ``capacity`` and ``allocated``: amounts by kind, region and class. ``waiting``: leases by the types that they ask
     for. ``messages``: outbox messages by state; ``undelivered`` are all that are not given up. ``deliveries``: what the
     journal has for subscriptions. ``drift``: reservations that are not as they should be, by region.
@@ -122,18 +122,21 @@ _DRIFT = (
     .group_by(findings.c.region)
 )
 _REGISTERED = resources.c.live.is_not(None)
-# A host without a row is on, as one to which only a dry run gave another state.
+# What has no row is on, as one to which only a dry run gave another state.
 _ON = str(PowerState.ON)
 _POWERS = (
     sa.select(
-        sa.case((host_power.c.rehearsed.is_(True), _ON), else_=sa.func.coalesce(host_power.c.state, _ON)).label("power")
+        resources.c.kind,
+        sa.case((host_power.c.rehearsed.is_(True), _ON), else_=sa.func.coalesce(host_power.c.state, _ON)).label(
+            "power"
+        ),
     )
     .select_from(resources.outerjoin(host_power, host_power.c.resource_id == resources.c.id))
-    .where(_REGISTERED, resources.c.kind == str(HOST))
+    .where(_REGISTERED, resources.c.kind.in_(map(str, POWERED)))
     .subquery()
     .c
 )
-_POWER = sa.select(_POWERS.power, sa.func.count()).group_by(_POWERS.power)
+_POWER = sa.select(_POWERS.kind, _POWERS.power, sa.func.count()).group_by(_POWERS.kind, _POWERS.power)
 # Resources that are alike have the same text.
 _AMOUNTS = sa.cast(resources.c.capacity, sa.Text)
 _CAPACITY = (

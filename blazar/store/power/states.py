@@ -71,17 +71,6 @@ class PowerView:
     generations: Mapping[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
-    """What a dry run would have done: for how long hosts slept together, how many were switched off, and how many were
-    not awake when a lease that has them began.
-    """
-
-    slept: timedelta
-    switched: int
-    missed: int
-
-
 class PowerStore:
     """Reads and writes the power of hosts. ``rehearsed`` tells the states of a dry run from real ones."""
 
@@ -124,17 +113,6 @@ class PowerStore:
             HostRequest(lease_id, id_, at, timedelta(seconds=int(seconds_ahead)))
             for lease_id, id_, at, seconds_ahead in self._transactions.select(query)
         )
-
-    def read_rehearsal(self, since: datetime) -> Rehearsal:
-        """Return what a dry run would have done since an instant; one statement."""
-        log = power_log.c
-        query = sa.select(
-            sa.func.sum(sa.case((log.before == str(PowerState.OFF), log.seconds), else_=0)),
-            sa.func.sum(sa.case((log.after == str(PowerState.GOING_OFF), 1), else_=0)),
-            sa.func.sum(sa.case((log.reason == str(PowerReason.MISSED), 1), else_=0)),
-        ).where(log.at > since, log.rehearsed.is_(True))
-        ((slept, switched, missed),) = self._transactions.select(query)
-        return Rehearsal(timedelta(seconds=int(slept or 0)), int(switched or 0), int(missed or 0))
 
     def read_hosts_power(self, now: datetime, ids: Collection[int] | None = None) -> Mapping[int, HostPower]:
         """Return the power of these registered hosts, or of all, by calendar id, as it is in truth; four statements."""

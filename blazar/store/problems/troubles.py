@@ -91,7 +91,7 @@ class TroubleStore:
                 _read_kept_hosts(connection, *_not_of_lease(lease_id), *_select_only(only, "power")),
                 read_findings(
                     connection,
-                    _is_told(now, patience),
+                    _select_problems(now, patience),
                     *_narrow(findings.c.lease_id, lease_id),
                     *_select_only(only, "finding"),
                 ),
@@ -121,7 +121,7 @@ class TroubleStore:
         return work
 
 
-def _is_told(now: datetime, patience: TroubleLimits) -> sa.ColumnElement[bool]:
+def _select_problems(now: datetime, patience: TroubleLimits) -> sa.ColumnElement[bool]:
     """Select the findings that are problems: what goes by itself, or is not looked at any more, is none."""
     f = findings.c
     lasts = sa.and_(

@@ -176,5 +176,5 @@ def test_hosts_are_counted_by_power_state_and_a_dry_run_switches_none(watched):
         asleep = host.move(PowerState.GOING_OFF, PowerReason.IDLE, now)
         store.move("me", [PowerMove(host, asleep)], rehearsed=rehearsed)
     text = sampled(watched)
-    assert number(metrics.POWER_HOSTS, text, state="on") == 3
-    assert number(metrics.POWER_HOSTS, text, state="going_off") == 1
+    assert number(metrics.POWER_RESOURCES, text, kind="host", state="on") == 3
+    assert number(metrics.POWER_RESOURCES, text, kind="host", state="going_off") == 1

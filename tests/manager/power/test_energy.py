@@ -183,7 +183,7 @@ def test_a_source_that_answers_and_tells_nothing_is_silent(world, monkeypatch):
         pass_time(world, work, 5)
     assert list_silent(world) == [
         "energy:adapters: None of 2 hosts that are on and have an adapter tells its watts.",
-        "energy:carbon: The last hour of the curve before now is 2026-08-02T12:00:00Z.",
+        "energy:carbon: The last hour of the curve before now is 2030-03-31T12:00:00Z.",
         "energy:prometheus: Prometheus has no value of any of 2 hosts that are on.",
     ]
     # One that is not to be asked any more is not silent.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
 import pytest
@@ -91,6 +92,26 @@ def test_a_pool_that_nobody_needs_sleeps_and_has_not_failed(world):
     report = world.manager.power.report()
     assert (report.pools.switched, report.pools.asleep, report.pools.sums.switched_off) == (1, 1, 1)
     assert report.sums.switched_off == 0
+    assert world.store.sample.read(world.clock.now()).power == {("host", "on"): 1, ("volume", "off"): 1}
+
+
+def test_a_dry_run_tells_of_pools_apart_from_hosts(sqlite, tmp_path, caplog):
+    world = configured_world(sqlite, tmp_path, "[power]", "mode = dry_run", "spare = 0", hosts=2)
+    add_pool(world, POOL, "disks")
+    with caplog.at_level(logging.INFO, logger="blazar.manager.power.work"):
+        for _ in range(2):
+            world.clock.by(hours=1)
+            world.manager.power_work[0].run_once()
+    told = [record.message.partition(", and")[0] for record in caplog.records if "dry run" in record.message]
+    more = (
+        "within a day they would have been switched off {} times, those that were woken had slept for 0 hours together"
+    )
+    assert told == [
+        f"Power, dry run: 0 of 2 hosts would sleep now; {more.format(2)}",
+        f"Power, dry run: 0 of 1 volume pool would sleep now; {more.format(1)}",
+        f"Power, dry run: 2 of 2 hosts would sleep now; {more.format(2)}",
+        f"Power, dry run: 1 of 1 volume pool would sleep now; {more.format(1)}",
+    ]
 
 
 @pytest.mark.slow
