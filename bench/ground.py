@@ -243,8 +243,10 @@ class Ground:
         """Register resources, past the service: that takes a request each and is not what is measured."""
         kind, now = self.kind.resources, datetime.now(UTC)
         with self.engine.execution_options(**{WRITES: True}).begin() as connection:
-            for external_id, name, details in found:
-                row = inventory.new_row(kind, external_id, name, now) | details_row(details)
+            for number, (external_id, name, details) in enumerate(found):
+                # Of ten thousand random labels two are the same now and then, and one clash would undo them all.
+                label = {"label": f"{kind[0]}-{number:06}"}
+                row = inventory.new_row(kind, external_id, name, now) | details_row(details) | label
                 inventory.insert_resource(connection, kind, row, {}, now)
             inventory.raise_inventory_version(connection, kind)
         self.ids = sorted(r.id for r in self.store.resources.of_kind(kind))

@@ -6,8 +6,10 @@ from __future__ import annotations
 import pytest
 
 from bench import maintenance, requests, starts
+from bench.ground import Ground, database
 from bench.kinds import KINDS
 from bench.requests import SORT_KEYS
+from blazar.store.resources import inventory
 
 pytestmark = pytest.mark.slow
 
@@ -22,6 +24,12 @@ def test_each_request_of_a_type(name):
     assert measured >= OF_ALL | {f"list by {key}" for key in SORT_KEYS} | set(KINDS[name].lists)
     assert measured & set(KINDS[name].creates)
     assert all(figure.median_ms > 0 and figure.statements > 0 for figure in figures)
+
+
+def test_resources_of_a_ground_never_clash(monkeypatch):
+    monkeypatch.setattr(inventory, "new_label", lambda kind: "h-0123ab")
+    with database("sqlite") as engine:
+        assert len(Ground(engine, HOSTS).ids) == HOSTS
 
 
 def test_creators_who_book_at_once():
