@@ -16,8 +16,8 @@ import requests
 import requests_mock
 import tenacity
 from keystoneauth1 import fixture
+from keystoneauth1.adapter import Adapter
 from keystoneauth1.identity import v3
-from openstack.proxy import Proxy
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
 from blazar.clouds.openstack import Access, Credentials, OpenStackCompute
@@ -100,6 +100,20 @@ def test_a_service_that_the_catalog_does_not_have_is_not_looked_at(web):
         looks["nova"]()
 
 
+@pytest.mark.parametrize(
+    "url", ["http://neutron.test:9696", "http://neutron.test:9696/", "http://neutron.test:9696/v2.0"]
+)
+def test_neutron_is_called_at_its_version_without_a_list_of_versions(web, url):
+    token = catalog()
+    token.add_service("network").add_standard_endpoints(public=url, internal=url, admin=url, region="RegionOne")
+    web.post(f"{KEYSTONE}/auth/tokens", json=token, headers={"X-Subject-Token": "very-secret-token"})
+    web.get("http://neutron.test:9696/v2.0/networks", json={"networks": []})
+    assert an_access().network.get("/networks") == {"networks": []}
+    assert [call.url for call in web.request_history if "neutron" in call.url] == [
+        "http://neutron.test:9696/v2.0/networks"
+    ]
+
+
 @pytest.fixture
 def nova(web):
     return an_access().compute
@@ -135,11 +149,10 @@ def test_an_endpoint_that_has_moved_is_found_with_the_next_login(web, nova):
 
 def test_the_catalog_is_read_again_after_a_while(web, nova, monkeypatch):
     web.get(f"{NOVA}/servers/1", json={})
-    # The library itself looks, too, when it makes the proxy.
     nova.get("/servers/1")
     looks = []
-    look = Proxy.get_endpoint
-    monkeypatch.setattr(Proxy, "get_endpoint", lambda proxy: looks.append(proxy) or look(proxy))
+    look = Adapter.get_endpoint
+    monkeypatch.setattr(Adapter, "get_endpoint", lambda adapter: looks.append(adapter) or look(adapter))
     for _ in range(3):
         nova.get("/servers/1")
     assert looks == []

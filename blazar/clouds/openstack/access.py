@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -14,12 +13,10 @@ from urllib.parse import urlsplit
 import requests
 from keystoneauth1 import exceptions as ksa
 from keystoneauth1.access import AccessInfoV3
+from keystoneauth1.adapter import Adapter
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from keystoneauth1.identity.v3.token import Token
 from keystoneauth1.session import Session
-from openstack.connection import Connection
-from openstack.proxy import Proxy
-from openstack.warnings import OpenStackDeprecationWarning
 from requests.adapters import HTTPAdapter
 
 from blazar import __version__
@@ -88,8 +85,34 @@ class InProject:
         self.session.get_token()
 
 
-# openstacksdk warns of calls that it makes itself; operators can do nothing about them.
-warnings.filterwarnings("ignore", category=OpenStackDeprecationWarning)
+@dataclass(frozen=True, slots=True)
+class _ServiceType:
+    """How a service is found in the catalog: its type there, and the versions of its API that are spoken."""
+
+    type: str
+    oldest: str
+    newest: str
+    interface: str = ""
+    """Its name where interfaces are configured; empty: the type."""
+
+
+_NOVA = _ServiceType("compute", "2", "2.latest")
+_PLACEMENT = _ServiceType("placement", "1", "1.latest")
+_GLANCE = _ServiceType("image", "1", "2.latest")
+_NEUTRON = _ServiceType("network", "2", "2.latest")
+_CINDER = _ServiceType("block-storage", "2", "3.latest", "block_storage")
+_HEAT = _ServiceType("orchestration", "1", "1.latest")
+_IRONIC = _ServiceType("baremetal", "1", "1.latest")
+
+
+class _NeutronAdapter(Adapter):  # type: ignore[misc]  # a library without types
+    """Neutron, whose list of versions not every cloud serves: its version is part of the endpoint."""
+
+    def get_endpoint(self, auth: BaseIdentityPlugin | None = None, **more: Any) -> str | None:
+        """Return the endpoint in the catalog, with the version; None if there is none."""
+        url = super().get_endpoint(auth, **more, skip_discovery=True)
+        return url if url is None or url.endswith("v2.0") else f"{url.rstrip('/')}/v2.0"
+
 
 PROJECTS = 200
 """Projects whose services are kept."""
@@ -136,14 +159,13 @@ class Access:
         for scheme in ("http://", "https://"):
             self._transport.mount(scheme, HTTPAdapter(pool_maxsize=POOL))
         self.session = self._make_session(credentials.auth)
-        connection = self._make_connection(self.session)
-        self.compute = self._service("Nova", lambda: connection.compute)
-        self.placement = self._service("Placement", lambda: connection.placement)
-        self.image = self._service("Glance", lambda: connection.image)
-        self.network = self._service("Neutron", lambda: connection.network)
-        self.volume = self._service("Cinder", lambda: connection.block_storage)
-        self.orchestration = self._service("Heat", lambda: connection.orchestration)
-        self.baremetal = self._service("Ironic", lambda: connection.baremetal)
+        self.compute = self._service("Nova", _NOVA, self.session)
+        self.placement = self._service("Placement", _PLACEMENT, self.session)
+        self.image = self._service("Glance", _GLANCE, self.session)
+        self.network = self._service("Neutron", _NEUTRON, self.session)
+        self.volume = self._service("Cinder", _CINDER, self.session)
+        self.orchestration = self._service("Heat", _HEAT, self.session)
+        self.baremetal = self._service("Ironic", _IRONIC, self.session)
         self._auth_url = getattr(credentials.auth, "auth_url", None)
         self._projects: OrderedDict[str, InProject] = OrderedDict()
         self._lock = threading.Lock()
@@ -182,15 +204,14 @@ class Access:
     def _make_in_project(self, project_id: str) -> InProject:
         plugin = ProjectLogin(self.session, str(self._auth_url or ""), project_id, self.projects_with_role)
         session = self._make_session(plugin)
-        connection = self._make_connection(session)
         return InProject(
             session,
             plugin,
-            compute=self._service("Nova", lambda: connection.compute),
-            network=self._service("Neutron", lambda: connection.network),
-            image=self._service("Glance", lambda: connection.image),
-            volume=self._service("Cinder", lambda: connection.block_storage),
-            orchestration=self._service("Heat", lambda: connection.orchestration),
+            compute=self._service("Nova", _NOVA, session),
+            network=self._service("Neutron", _NEUTRON, session),
+            image=self._service("Glance", _GLANCE, session),
+            volume=self._service("Cinder", _CINDER, session),
+            orchestration=self._service("Heat", _HEAT, session),
         )
 
     def _make_session(self, auth: BaseIdentityPlugin) -> Session:
@@ -205,15 +226,20 @@ class Access:
             app_version=__version__,
         )
 
-    def _make_connection(self, session: Session) -> Connection:
+    def _make_adapter(self, service: _ServiceType, session: Session) -> Adapter:
+        """Return what sends requests to a service: it logs in, and looks for the endpoint, with the first of them.
+
+        It is keystoneauth's own, as openstacksdk imports its classes of all services with the first of them.
+        """
         credentials = self._credentials
-        settings: dict[str, Any] = {f"{name}_interface": value for name, value in credentials.interfaces.items()}
-        return Connection(
+        adapter = _NeutronAdapter if service is _NEUTRON else Adapter
+        return adapter(
             session=session,
+            service_type=credentials.compute_service if service is _NOVA else service.type,
+            interface=credentials.interfaces.get(service.interface or service.type, "public"),
             region_name=credentials.region,
-            compute_service_type=credentials.compute_service,
-            identity_service_type=credentials.identity_service,
-            **settings,
+            min_version=service.oldest,
+            max_version=service.newest,
         )
 
     def log_in(self) -> str:
@@ -245,7 +271,7 @@ class Access:
         except (ksa.ClientException, requests.RequestException, ValueError, KeyError) as error:
             raise CloudUnavailable(f"Keystone cannot be reached: {brief(error)}") from error
 
-    def _service(self, name: str, proxy: Callable[[], Proxy]) -> CloudService:
+    def _service(self, name: str, service: _ServiceType, session: Session) -> CloudService:
         credentials = self._credentials
         breaker = self._breakers.get(name)
         if breaker is None:
@@ -258,7 +284,8 @@ class Access:
                     region=credentials.region or "",
                 ),
             )
-        return CloudService(name, proxy, timeout=credentials.timeout, attempts=credentials.attempts, breaker=breaker)
+        adapter = self._make_adapter(service, session)
+        return CloudService(name, adapter, timeout=credentials.timeout, attempts=credentials.attempts, breaker=breaker)
 
 
 class ServiceUser:

@@ -8,7 +8,7 @@ Each call names its microversion, so that an upgrade of the cloud changes no ans
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
@@ -16,8 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import requests
 import tenacity
 from keystoneauth1 import exceptions as ksa
-from openstack import exceptions as sdk
-from openstack.proxy import Proxy
+from keystoneauth1.adapter import Adapter
 from urllib3.exceptions import NewConnectionError
 
 from blazar.clouds.openstack.breaker import Breaker
@@ -131,15 +130,15 @@ class _Request:
 class CloudService:
     """One service of the cloud, as Nova or Placement.
 
-    ``proxy`` returns the library's proxy of the service; its first call logs in to find it, and may fail. ``breaker``
-    is that of the service, for all projects; by default one of its own.
+    ``adapter`` sends its requests; the first one logs in to find the service, and may fail. ``breaker`` is that of the
+    service, for all projects; by default one of its own.
     """
 
     def __init__(
-        self, name: str, proxy: Callable[[], Proxy], *, timeout: float, attempts: int, breaker: Breaker | None = None
+        self, name: str, adapter: Adapter, *, timeout: float, attempts: int, breaker: Breaker | None = None
     ) -> None:
         self._name = name
-        self._proxy = proxy
+        self._adapter = adapter
         self._timeout = timeout
         self._attempts = attempts
         self._endpoint: _Endpoint | None = None
@@ -197,14 +196,13 @@ class CloudService:
     def look(self) -> None:
         """Raise CloudUnavailable unless the service answers, whatever it says; no call to one that is not there."""
         try:
-            proxy = self._proxy()
-            url = proxy.get_endpoint()
+            url = self._adapter.get_endpoint()
             if url is None:
                 return
-            answer = proxy.session.get(url, authenticated=False, raise_exc=False, timeout=LOOK_SECONDS)
-        except sdk.ServiceDisabledException:
+            answer = self._adapter.session.get(url, authenticated=False, raise_exc=False, timeout=LOOK_SECONDS)
+        except ksa.EndpointNotFound:
             return
-        except (ksa.ClientException, sdk.SDKException, requests.RequestException) as error:
+        except (ksa.ClientException, requests.RequestException) as error:
             raise CloudUnavailable(f"{self._name} does not answer: {brief(error)}") from error
         if answer.status_code >= 500:
             raise CloudUnavailable(f"{self._name} answers with status {answer.status_code}")
@@ -243,17 +241,16 @@ class CloudService:
         timeout = self._timeout if left is None else min(self._timeout, left)
         repeatable = True
         try:
-            proxy = self._proxy()
             # A login, which takes time, comes before the check of the claim, not between it and the call.
-            endpoint = self._endpoint_of(proxy)
+            endpoint = self._find_endpoint()
             if asked.changes:
-                proxy.get_token()
+                self._adapter.get_token()
                 most = check_change()
                 timeout = timeout if most is None else min(timeout, most)
             # A request that fails from here on may have reached the service.
             repeatable = asked.is_repeatable
             counted.outcome = "unavailable"
-            response: requests.Response = proxy.request(
+            response: requests.Response = self._adapter.request(
                 asked.path,
                 asked.method,
                 endpoint_override=endpoint,
@@ -269,28 +266,28 @@ class CloudService:
                 status_code_retries=0,
                 allow_reauth=not asked.changes,
             )
-        except (ksa.ClientException, sdk.SDKException, requests.RequestException) as error:
+        except (ksa.ClientException, requests.RequestException) as error:
             if isinstance(error, ksa.ConnectTimeout | requests.Timeout):
                 counted.outcome = "timeout"
             late = f"{self._name} did not answer within {timeout:.0f} s ({asked})"
             raise self._explain(error, late, repeatable=repeatable) from error
         if asked.changes and response.status_code == 401:
-            proxy.invalidate()
+            self._adapter.invalidate()
             raise Transient(CloudUnavailable(f"{self._name} does not accept our token: {_error_message(response)}"))
         return response
 
-    def _endpoint_of(self, proxy: Proxy) -> str | None:
+    def _find_endpoint(self) -> str | None:
         """Return the URL of the service; None if the catalog has none, which the library's call then reports.
 
         The library reads the whole catalog for it, which takes as long as the rest of its work for a call.
         """
-        known = self._endpoint
-        if known is None or known.login is not _login_identity(proxy) or monotonic() >= known.until:
-            url = proxy.get_endpoint()
+        known, adapter = self._endpoint, self._adapter
+        if known is None or known.login is not _login_identity(adapter) or monotonic() >= known.until:
+            url = adapter.get_endpoint()
             if url is None:
                 return None
             # The library would take a percent sign for the start of a variable.
-            known = _Endpoint(url.replace("%", "%%"), _login_identity(proxy), monotonic() + ENDPOINT_SECONDS)
+            known = _Endpoint(url.replace("%", "%%"), _login_identity(adapter), monotonic() + ENDPOINT_SECONDS)
             self._endpoint = known
         return known.url
 
@@ -302,7 +299,7 @@ class CloudService:
         if isinstance(error, (ksa.ConnectTimeout, ksa.UnknownConnectionError)):
             failure = CloudUnavailable(late)
             return Transient(failure) if repeatable else failure
-        if isinstance(error, (ksa.ClientException, sdk.SDKException)) and not isinstance(error, ksa.ConnectFailure):
+        if isinstance(error, ksa.ClientException) and not isinstance(error, ksa.ConnectFailure):
             return CloudUnavailable(f"no way into {self._name}: {brief(error)}")
         failure = CloudUnavailable(f"{self._name} cannot be reached: {brief(error)}")
         again = isinstance(error, ksa.ConnectFailure) and (repeatable or _was_refused(error))
@@ -335,9 +332,9 @@ class CloudService:
         return Explained(f"{self._name} refused {asked} with {status}: {text}", text, type=kind).because(quota)
 
 
-def _login_identity(proxy: Proxy) -> object:
+def _login_identity(adapter: Adapter) -> object:
     """Return what identifies the library's last login; it is another object after the next login."""
-    return getattr(proxy.session.auth, "auth_ref", None)
+    return getattr(adapter.session.auth, "auth_ref", None)
 
 
 def _sleep_within_limits(seconds: float) -> None:
