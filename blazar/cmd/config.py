@@ -21,7 +21,7 @@ from blazar import RELEASE
 from blazar.api.http.queries import ApiBounds, PageBounds
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd import former_options, lease_options
-from blazar.cmd.config_files import explain_encoding, files, list_files, names, sections
+from blazar.cmd.config_files import explain_encoding, files, list_files, list_names, list_values, names, sections
 from blazar.cmd.options import DEFAULT_CLI_OPTIONS, GROUPS
 from blazar.manager.common.settings import Settings
 from blazar.manager.power import settings as power
@@ -241,28 +241,26 @@ def default_files() -> list[str] | None:
 
 def leftovers(conf: cfg.ConfigOpts) -> list[str]:
     """Return the options that the configuration files set and nothing uses, as ``[group] option``."""
-    every = set(list_options())
     not_ours = NOT_OURS | {conf[cloud.GROUP].auth_section}
-    return [
-        f"[{group}] {name}"
-        for file in files(conf)
-        for group, values in sections(file).items()
-        if group not in not_ours
-        for name in values
-        if (group, name) not in every
-    ]
+    values = [(group, name) for group, name in list_values(conf) if group not in not_ours]
+    unknown = set(values)
+    for option in list_options():
+        # The lists of large libraries, which come last, are not imported if they are not needed.
+        if not unknown:
+            break
+        unknown.discard(option)
+    return [f"[{group}] {name}" for group, name in values if (group, name) in unknown]
 
 
 def list_options() -> Iterator[tuple[str, str]]:
-    """Yield the group and each name of all options that a file may set."""
-    lists = [_options_of(point) for point in entry_points(group="oslo.config.opts") if point.name in NAMESPACES]
+    """Yield the group and each name of all options that a file may set: first ours, then those of other packages."""
+    points = {point.name: point for point in entry_points(group="oslo.config.opts")}
+    for point in [points[name] for name in NAMESPACES if name in points]:
+        yield from list_names(_options_of(point))
     for point in _option_lists():
         # Those that cannot be read were reported when they were to be registered.
         with contextlib.suppress(Exception, SystemExit):
-            lists.append(_options_of(point))
-    for group, options in (pair for pairs in lists for pair in pairs):
-        for option in options:
-            yield from names(group, option)
+            yield from list_names(_options_of(point))
 
 
 def cleaning_time(conf: cfg.ConfigOpts) -> timedelta:

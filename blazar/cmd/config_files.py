@@ -66,3 +66,13 @@ def names(group: str, option: cfg.Opt) -> Iterator[tuple[str, str]]:
     yield group, option.name
     for old in option.deprecated_opts:
         yield old.group or group, (old.name or option.name).replace("-", "_")
+
+
+def list_names(lists: Iterable[tuple[str, list[cfg.Opt]]]) -> list[tuple[str, str]]:
+    """Return the group and each name of options that are listed by group."""
+    return [name for group, options in lists for option in options for name in names(group, option)]
+
+
+def list_values(conf: cfg.ConfigOpts) -> list[tuple[str, str]]:
+    """Return the group and name of each value in the files, in their order."""
+    return [(group, name) for file in files(conf) for group, values in sections(file).items() for name in values]

@@ -11,17 +11,21 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from keystoneauth1 import exceptions as ksa
 from oslo_config import cfg
 
 from blazar.cmd import logins
 from blazar.cmd.monitoring import PortAnswer, PortPage
-from blazar.manager.service import ManagerService
 from blazar.model.base.errors import CloudUnavailable, OtherVersion, StoreUnavailable
 from blazar.model.managers.presence import Pong
 from blazar.observe.readiness import Check, Liveness, Readiness
 from blazar.rpc.interface import Manager
+
+if TYPE_CHECKING:
+    # An API needs neither the manager nor its database.
+    from blazar.manager.service import ManagerService
 
 
 class ManagerCheck:

@@ -13,7 +13,6 @@ import amqp
 from keystoneauth1 import exceptions as ksa
 from keystoneauth1 import loading
 from keystoneauth1.session import Session
-from keystonemiddleware import opts
 from oslo_config import cfg
 
 from blazar.clouds.openstack.options import tls_verification
@@ -50,6 +49,9 @@ def find_keystone(conf: cfg.ConfigOpts) -> None:
 
 def _make_session(conf: cfg.ConfigOpts) -> Session:
     """Return a session with the login of that section."""
+    # Imported only where tokens are validated: a manager does not, and its library is large.
+    from keystonemiddleware import opts
+
     for group, options in opts.list_auth_token_opts():
         conf.register_opts(options, group)
     section = conf[GROUP]

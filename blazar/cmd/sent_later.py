@@ -10,11 +10,13 @@ import os
 import queue
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from blazar.manager.common.notifications import Send
 from blazar.messaging import explain_refusal
 from blazar.model.base.log_lines import Trouble
+
+if TYPE_CHECKING:
+    from blazar.manager.common.notifications import Send
 
 LOG = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from functools import partial
 
 from flask import Response
 
-from blazar.api.feeds import icalendar
 from blazar.api.http.access import FEEDS
 from blazar.api.http.answers import PRIVATE, Answer, answer_unchanged, link, link_pages, weak_tag
 from blazar.api.http.bodies import normalize
@@ -196,6 +195,9 @@ def read(call: Call, secret: str) -> Response:
     """Return what a feed shows to who knows its secret."""
     if not _SECRET.fullmatch(secret):
         raise unknown_feed()
+    # Imported with the first feed that is read: the library is large.
+    from blazar.api.feeds import icalendar
+
     content = icalendar.render(call.manager.feeds.content(_hash(secret)))
     tag = weak_tag(content)
     response = answer_unchanged(tag) or Response(content, headers={"ETag": tag})

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from blazar.clouds.ports.people import NO_ADDRESS
 from blazar.clouds.ports.webhooks import Reception, WebhookMessage, WebhookReceipt
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.subscriptions.mails import make_mail
 from blazar.manager.subscriptions.sending import SendMessage
 from blazar.model.journal.entries import NumberedEntry
 from blazar.model.subscriptions.details import Channel, Subscription
@@ -37,6 +36,9 @@ class Channels:
         address = self._runtime.people.find_address(found.user_id)
         if address is None:
             return None
+        # Imported with the first mail: what writes calendars and templates is large.
+        from blazar.manager.subscriptions.mails import make_mail
+
         now = self._runtime.clock.now()
         mail = self._runtime.mail
         link = mail.reveal_link(found.id)
