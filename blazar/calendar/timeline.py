@@ -109,7 +109,7 @@ class Timeline:
                     else:
                         shared.setdefault(id_, []).append((use[0], until - self.cleaning, use[2], use[3]))
         room = Room(from_epoch(start), from_epoch(end + self.cleaning), _Instants(ends), _Instants(starts))
-        return Occupancy.of_uses(taken, _Uses(shared, self.cleaning), room)
+        return Occupancy.of_uses(taken, CleanedUses(shared, self.cleaning), room)
 
     def _add_whole(self, begin: int, until: int, taken: set[int], ends: dict[int, int], starts: dict[int, int]) -> None:
         """Add what is taken in a window, and of the rest the last end before it and the first start after it."""
@@ -197,7 +197,7 @@ class _Instants(Lazy[int, datetime]):
         return from_epoch(self._raw[resource_id])
 
 
-class _Uses(Lazy[Sequence[Use], Sequence[occupancy.Use]]):
+class CleanedUses(Lazy[Sequence[Use], Sequence[occupancy.Use]]):
     """The uses of shared resources, each with the cleaning before it."""
 
     def __init__(self, uses: Mapping[int, Sequence[Use]], cleaning: int) -> None:
