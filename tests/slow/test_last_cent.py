@@ -1,25 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sixteen requests to two managers race for the last cent of a budget: one gets it, also if answers are lost."""
+"""Budgets under race and kill.
+
+Sixteen requests to two managers race for the last cent: one gets it, also if answers are lost. Managers that book are
+killed until nothing is left: each share that was reached is told once.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import random
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from blazar.enforcement.spend import SpendFilter
 from blazar.model.base.errors import BlazarError, UsageDenied
 from blazar.model.billing.charges import NANO
+from blazar.store.sql.engine import make_engine
+from blazar.store.sql.tables import journal, leases
 from tests.api.conftest import app_of, client_of, token
-from tests.manager.billing.ledger import HOUR, expected, publish
+from tests.manager.billing.ledger import HOUR, expected, publish, rows
 from tests.world import NOON, PROJECT, World, a_host
 
 pytestmark = pytest.mark.slow
 
 RACERS = 16
+SHARES = (10, 25, 50, 75, 90, 100)
+MOST = 40
+"""What killed managers may spend, in leases of one each."""
 HEADERS = {"OpenStack-API-Version": "reservation 1.1", **token("curie", PROJECT)}
 
 
@@ -80,3 +94,49 @@ def test_who_asks_again_after_a_lost_answer_has_it_once(engine):
     assert expected(managers[0]) == 10
     assert sum(status in (200, 201) for status in statuses) <= 1
     assert set(statuses) <= {200, 201, 403, 409, 503}
+
+
+def spend_until_killed(url: str, seed: int) -> None:
+    """Be a manager that books one lease after the other, and kills itself before one of its statements or commits.
+
+    It ends by itself once the budget is used up.
+    """
+    engine, dice = make_engine(url), random.Random(seed)
+    world = World(engine, hosts=1, register=False, filters=[SpendFilter(MOST * NANO)], shares=SHARES)
+    left = dice.randint(1, 150)
+
+    def die_in_time(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sa.event.listen(engine, "before_cursor_execute", die_in_time)
+    sa.event.listen(engine, "commit", die_in_time)
+    while True:
+        with engine.connect() as connection:
+            booked = connection.execute(sa.select(sa.func.count()).select_from(leases)).scalar_one()
+        try:
+            world.lease(start=NOON + (2 * booked + 1) * HOUR, hours=1)
+        except UsageDenied:
+            return
+
+
+def test_each_share_of_a_budget_is_told_once_however_many_managers_are_killed(sqlite):
+    url = sqlite.url.render_as_string(hide_password=False)
+    world = World(sqlite, hosts=1, shares=SHARES)
+    publish(world)
+    context, killed, process = multiprocessing.get_context("fork"), 0, None
+    while process is None or process.exitcode != 0:
+        # What the new process has of our connections must not end them.
+        sqlite.dispose()
+        process = context.Process(target=spend_until_killed, args=(url, killed))
+        process.start()
+        process.join()
+        assert process.exitcode in (0, -signal.SIGKILL)
+        killed += process.exitcode != 0
+    assert expected(world) == MOST
+    told = [row for row in rows(world, journal) if (row["object_type"], row["verb"]) == ("budget", "reached")]
+    shares = [after for row in told for name, _, after, _ in row["changes"] if name == "share"]
+    assert sorted(map(int, shares)) == list(SHARES)
+    assert killed >= 5, "so that it was tried"
