@@ -11,7 +11,7 @@ import sys
 from dataclasses import asdict
 from functools import partial
 
-from bench import bus, journal, maintenance, pages, prices, requests, starts
+from bench import bus, ended, journal, maintenance, pages, prices, requests, speed, starts
 from bench.kinds import KINDS
 from bench.requests import Figure
 from blazar.cmd import process
@@ -26,7 +26,10 @@ def main() -> int:
     parser.add_argument("--databases", default="sqlite,postgresql")
     parser.add_argument("--kinds", default=",".join(KINDS), help="resource types, with commas")
     parser.add_argument(
-        "--only", choices=["grid", "bus", "throughput", "starts", "maintenance", "pages", "journal", "prices"]
+        "--only",
+        choices=[
+            *("grid", "bus", "throughput", "starts", "maintenance", "pages", "journal", "prices", "speed", "ended")
+        ],
     )
     parser.add_argument("--json", action="store_true", help="figures for machines, on standard output")
     options = parser.parse_args()
@@ -44,6 +47,7 @@ def main() -> int:
         say(ROW.format(f.database, f.type, f.request, f.hosts, f.leases, *times, f.statements))
 
     report: dict[str, object] = {"machine": platform.platform(), "python": platform.python_version()}
+    exceeded: list[str] = []
     if options.only in (None, "grid"):
         say(ROW.format("database", "type", "request", "hosts", "leases", "median ms", "p99 ms", "statements"))
         figures = [
@@ -75,6 +79,17 @@ def main() -> int:
             for priced in prices.measure(base):
                 report.setdefault("prices", []).append(priced)
                 say("prices: " + ", ".join(f"{key} {value}" for key, value in priced.items()))
+    if options.only in (None, "speed"):
+        for base in options.databases.split(","):
+            held = list(speed.measure(base))
+            report.setdefault("speed", []).extend(asdict(figure) for figure in held)
+            exceeded += speed.list_exceeded(held)
+            for figure in held:
+                say(f"speed: {figure.database}, {figure.what} {figure.value}, at most {figure.limit:.2f}")
+    if options.only == "ended":
+        for read in ended.measure():
+            report.setdefault("ended", []).append(read)
+            say("ended: " + ", ".join(f"{key} {value}" for key, value in read.items()))
     if options.only == "pages":
         # Only if it is asked for: it needs a browser.
         for shown in pages.measure():
@@ -94,7 +109,9 @@ def main() -> int:
     if options.json:
         json.dump(report, sys.stdout, indent=2)
         print()
-    return 0
+    for sentence in exceeded:
+        print(f"too much: {sentence}", file=sys.stderr)
+    return int(bool(exceeded))
 
 
 if __name__ == "__main__":

@@ -263,6 +263,10 @@ class Ground:
             if self.engine.dialect.name == "postgresql":
                 connection.exec_driver_sql("ANALYZE")
 
+    def insert_one(self) -> None:
+        """Insert the rows of one lease, past the service: what a creation writes of it, and nothing that it reads."""
+        self._insert(range(self.filled, self.filled + 1), timedelta(hours=1))
+
     def _insert(self, numbers: range, slot: timedelta) -> None:
         rows: dict[sa.Table, list[dict[str, object]]] = {leases: [], reservations: [], events: [], allocations: []}
         now = datetime.now(UTC)

@@ -135,21 +135,26 @@ def cell(base: str, ground: Ground, hosts: int, leases: int) -> Iterator[Figure]
         yield timed(name, 1 if slow else 5, get(path))
 
 
-def look(ground: Ground, what: str, token: dict[str, str]) -> None:
-    """Show the month of the ground: a page of as many resources as there can be, or steps of an hour."""
+def look(ground: Ground, what: str, token: dict[str, str]) -> int:
+    """Show the month of the ground: a page of as many resources as there can be, or steps of an hour.
+
+    Return the bytes of the answer, as what else only reads does.
+    """
     more = {"calendar": "limit=1000", "capacity": "step=1h"}[what]
     path = f"/v1/{what}?resource_type={ground.kind.resource_type}&from={zulu(BEGIN)}&to={zulu(END)}&{more}"
     answer = ground.http.get(path, headers={**MODERN, **token})
     assert answer.status_code == 200, answer.text
+    return len(answer.data)
 
 
-def page(ground: Ground, **query: str) -> None:
+def page(ground: Ground, **query: str) -> int:
     """List a page of leases with all that 1.1 shows of them."""
     answer = ground.http.get("/v1/leases", query_string={"limit": 100, **query}, headers=MODERN)
     assert answer.status_code == 200, answer.text
+    return len(answer.data)
 
 
-def find(ground: Ground, hosts: int) -> None:
+def find(ground: Ground, hosts: int) -> int:
     """Ask when more fits than is free before the end of the month: so all of the month is searched, and explained."""
     room = ground.kind.searches(hosts, hosts - len(ground.busy))
     question = {
@@ -161,6 +166,7 @@ def find(ground: Ground, hosts: int) -> None:
     answer = ground.http.post("/v1/availability", json=question, headers=MODERN)
     assert answer.status_code == 200, answer.text
     assert answer.json["availability"]["openings"], answer.text
+    return len(answer.data)
 
 
 def throughput(kind: str, *, hosts: int = 1000, leases: int = 1000, each: int = 25) -> dict[str, object]:
