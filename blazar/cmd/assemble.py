@@ -35,7 +35,7 @@ from blazar.model.base.errors import InvalidInput
 from blazar.model.resources.regions import Regions
 from blazar.model.subscriptions.events import check_events
 from blazar.store.sql import engine as database
-from blazar.store.store import Store
+from blazar.store.store import Store, StoreLimits
 
 LOG = logging.getLogger(__name__)
 
@@ -85,8 +85,7 @@ def _open_store(conf: cfg.ConfigOpts, engine: Engine) -> Store:
     return Store(
         engine,
         cleaning_time=config.cleaning_time(conf),
-        history_entries=conf.api.history_entries,
-        ended_leases=conf.api.ended_leases,
+        limits=StoreLimits(conf.api.history_entries, conf.api.ended_leases, conf.database.kept_uses),
         energy=terms,
     )
 

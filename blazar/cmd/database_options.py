@@ -43,4 +43,13 @@ OPTIONS: list[cfg.Opt] = [
         min=-1,
         help="Seconds after which a connection is replaced, before a firewall or server closes it; -1 for never.",
     ),
+    cfg.IntOpt(
+        "kept_uses",
+        default=500000,
+        min=0,
+        max=100000000,
+        help="How many uses of resources, past ones aside, a manager keeps in memory, so that a question about the "
+        "calendar reads only what has changed; each takes up to 200 bytes. A kind with more is read again for each "
+        "question. 0 to keep none. blazar-manager reads it.",
+    ),
 ]

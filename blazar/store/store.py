@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy.engine import Engine
@@ -15,6 +16,7 @@ from blazar.store.billing.recomputations import RecomputationStore
 from blazar.store.booking.bookings import BookingStore
 from blazar.store.booking.history import HistoryStore
 from blazar.store.booking.ledger import Ledger
+from blazar.store.calendar.kept import KEPT_USES, KeptCalendars
 from blazar.store.calendar.views import CalendarStore
 from blazar.store.energy.book import EnergyStore
 from blazar.store.feeds import FeedStore
@@ -53,12 +55,22 @@ from blazar.store.work.idempotency import IdempotencyStore
 from blazar.store.work.outbox import OutboxStore
 
 
+@dataclass(frozen=True, slots=True)
+class StoreLimits:
+    """How many of the last entries of an object the journal keeps, and leases that are over a list as a whole has.
+
+    ``kept_uses`` is how much of the calendar is kept in memory.
+    """
+
+    history_entries: int = KEPT_ENTRIES
+    ended_leases: int = 10_000
+    kept_uses: int = KEPT_USES
+
+
 class Store:
     """Reads and writes domain values. Raises StoreUnavailable besides what each method names.
 
-    ``cleaning_time`` is kept free between two users of a resource. ``history_entries`` is how many of the last entries
-    of an object are kept in the journal, ``ended_leases`` how many leases that are over a list as a whole has at most.
-    ``energy`` is what the site tells of that.
+    ``cleaning_time`` is kept free between two users of a resource. ``energy`` is what the site tells of that.
     """
 
     def __init__(
@@ -66,22 +78,24 @@ class Store:
         engine: Engine,
         *,
         cleaning_time: timedelta = timedelta(0),
-        history_entries: int = KEPT_ENTRIES,
-        ended_leases: int = 10_000,
+        limits: StoreLimits = StoreLimits(),
         energy: EnergyTerms = NO_ENERGY,
     ) -> None:
         self.transactions = Transactions(engine)
         catalogs = CatalogCache()
         self.lease_pages, self.cloud_objects = LeasePages(self.transactions), CloudObjectStore(self.transactions)
         self.idempotency = IdempotencyStore(self.transactions)
-        self.calendar = CalendarStore(self.transactions, catalogs, cleaning_time=cleaning_time)
+        self.kept_calendars = kept = KeptCalendars(self.transactions, catalogs, most=limits.kept_uses)
+        self.calendar = CalendarStore(self.transactions, catalogs, kept, cleaning_time=cleaning_time)
         prices = PriceListCache()
         self.price_lists = PriceListStore(self.transactions, prices, lambda: catalogs.price_version)
         self.closings = ClosingStore(self.transactions, prices, energy)
         self.recomputations = RecomputationStore(self.transactions, prices)
-        self.bookings = BookingStore(self.transactions, Ledger(prices, catalogs, energy), cleaning_time=cleaning_time)
+        self.bookings = BookingStore(
+            self.transactions, Ledger(prices, catalogs, energy), kept.doubt, cleaning_time=cleaning_time
+        )
         self.leases = LeaseStore(
-            self.transactions, self.bookings, cleaning_time=cleaning_time, ended_leases=ended_leases
+            self.transactions, self.bookings, cleaning_time=cleaning_time, ended_leases=limits.ended_leases
         )
         self.resources = ResourceStore(self.transactions, catalogs)
         self.resource_health = ResourceHealthStore(self.transactions)
@@ -89,26 +103,26 @@ class Store:
         self.outbox, self.events = OutboxStore(self.transactions), EventStore(self.transactions)
         self.claims, self.managers = ClaimStore(self.transactions), ManagerStore(self.transactions)
         self.feeds, self.history = FeedStore(self.transactions), HistoryStore(self.transactions)
-        self.journal = JournalStore(self.transactions, kept=history_entries)
+        self.journal = JournalStore(self.transactions, kept=limits.history_entries)
         self.subscriptions = SubscriptionStore(self.transactions)
         self.subscription_work = SubscriptionWorkStore(self.transactions)
         self.dead_letters = DeadLetterStore(self.transactions)
         bookings = self.transactions, self.bookings
         self.series, self.series_work = SeriesStore(*bookings), SeriesWorkStore(*bookings)
         self.offers, self.unused = OfferStore(self.transactions), UnusedStore(self.transactions)
-        self.reports, self.demand = ReportStore(self.transactions), DemandStore(self.transactions)
         self.capacity, self.usage_days = CapacityStore(self.transactions, catalogs), UsageDayStore(self.transactions)
         self.extensions, self.waiting_list = ExtensionStore(self.transactions), WaitingListStore(self.transactions)
-        self.book_checks, self.charges = BookCheckStore(self.transactions), ChargeStore(self.transactions)
         self._add_operations(catalogs, energy)
 
     def _add_operations(self, catalogs: CatalogCache, energy: EnergyTerms) -> None:
-        """Add the nouns of operators: power and energy, maintenance, what is in trouble."""
+        """Add the nouns of operators: power and energy, maintenance, reports, what is in trouble."""
         self.power, self.switches = PowerStore(self.transactions, catalogs), SwitchStore(self.transactions, catalogs)
         self.power_hosts = PowerHostStore(self.transactions, catalogs)
         self.maintenances = MaintenanceStore(self.transactions, catalogs)
         self.maintenance_plans = MaintenancePlanStore(self.transactions)
         self.energy = EnergyStore(self.transactions, energy)
+        self.reports, self.demand = ReportStore(self.transactions), DemandStore(self.transactions)
+        self.book_checks, self.charges = BookCheckStore(self.transactions), ChargeStore(self.transactions)
         self.findings, self.troubles = FindingStore(self.transactions), TroubleStore(self.transactions)
 
     def overwrite_deleted(self) -> bool:

@@ -16,7 +16,7 @@ from blazar.model.journal.entries import FieldChange, Verb
 from blazar.model.leases.requests import Actor
 from blazar.model.surgery import SwapRequest
 from blazar.store.sql.tables import journal
-from blazar.store.store import Store
+from blazar.store.store import Store, StoreLimits
 from tests.manager.health.steps import look
 from tests.manager.surgery.steps import OPERATOR
 from tests.statements import counted
@@ -60,7 +60,7 @@ def test_an_entry_costs_one_statement_whatever_it_tells(engine):
 def test_a_long_one_loses_its_middle_again_and_again(engine):
     world = World(engine)
     lease = world.lease(a_host())
-    store = Store(engine, history_entries=10)
+    store = Store(engine, limits=StoreLimits(history_entries=10))
     saved = store.leases.one(lease.id)
     for number in range(150):
         changed = replace(saved, name=f"n{number}", revision=saved.revision)

@@ -25,7 +25,7 @@ from blazar.store.journal.rows import write_announcement, write_entries
 from blazar.store.sql import migrate
 from blazar.store.sql.engine import WRITES, make_engine
 from blazar.store.sql.tables import journal
-from blazar.store.store import Store
+from blazar.store.store import Store, StoreLimits
 from tests.statements import counted, steps
 from tests.world import NOON, World, a_host
 
@@ -248,7 +248,7 @@ def test_a_reader_misses_nothing_and_reads_nothing_twice_however_transactions_ov
 
 
 def test_a_long_history_of_anything_loses_its_middle_once_that_is_numbered(engine):
-    store = Store(engine, history_entries=10)
+    store = Store(engine, limits=StoreLimits(history_entries=10))
     for number in range(140):
         write(store, replace(an_entry("host"), changes=(FieldChange("rack", None, str(number)),)))
     assert store.journal.number(500, now=NOON) == 140
@@ -362,7 +362,7 @@ def configured(store: Store) -> list[tuple[FieldChange, ...]]:
 def test_what_a_giver_is_told_of_a_lease_has_its_bounds_too_and_others_keep_theirs(engine):
     world = World(engine)
     lease = world.lease(a_host())
-    store = Store(engine, history_entries=10)
+    store = Store(engine, limits=StoreLimits(history_entries=10))
     given = Subject(ObjectType.LEASE, lease.id, "given", "physics", "curie", None)
     own = replace(given, revision=1, project_id="biology")
     for number in range(150):

@@ -13,7 +13,7 @@ from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus
 from blazar.store.sql.engine import WRITES
 from blazar.store.sql.tables import leases
-from blazar.store.store import Store
+from blazar.store.store import Store, StoreLimits
 from tests.statements import counted
 from tests.world import World, a_host
 
@@ -42,7 +42,7 @@ def test_a_list_has_what_is_not_over_and_the_last_of_what_is(engine):
     late = aged(world, 90, status=LeaseStatus.ERROR, project="physics")
     others = aged(world, 12, 11, project="biology")
     coming = world.lease(a_host(), start=HOUR)
-    store = Store(engine, ended_leases=MOST).leases
+    store = Store(engine, limits=StoreLimits(ended_leases=MOST)).leases
 
     def listed(project: str | None) -> list[str]:
         with counted(engine) as statements:
@@ -67,7 +67,7 @@ def test_a_list_has_what_is_not_over_and_the_last_of_what_is(engine):
 @pytest.mark.slow
 def test_what_has_failed_is_listed_until_its_end_is_done_and_is_over_then(engine):
     world = World(engine)
-    store = Store(engine, ended_leases=MOST).leases
+    store = Store(engine, limits=StoreLimits(ended_leases=MOST)).leases
     failed = []
     for number in range(MOST + 2):
         lease = world.lease(start=HOUR, hours=1, name=f"fails {number}")

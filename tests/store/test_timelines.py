@@ -12,7 +12,7 @@ from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.timeline import epoch
 from blazar.model.base.amounts import Amounts
 from blazar.model.resources.resource import FLOATING_IP, HOST
-from blazar.store.store import Store
+from blazar.store.store import Store, StoreLimits
 from tests.statements import counted
 from tests.store.builders import NOON, a_host, booked, hours
 
@@ -57,19 +57,21 @@ def test_every_window_of_a_range_is_as_a_booking_reads_it(
     besides = booked(store, hours(6.5, 7), a_host(store, 6)).id
     whole = hours(begin, 12)
     view = store.calendar.view_range({HOST: without_amounts}, whole, now=NOW, besides=besides)
+    reader = Store(engine, cleaning_time=CLEANING, limits=StoreLimits(kept_uses=0))
     assert view.catalogs[HOST].resources == store.resources.catalog(HOST).resources
     timeline = view.timelines[HOST]
     for start in range(int(begin * 4), 12 * 4):
         for end in range(start + 1, 12 * 4 + 1, step):
             window = hours(start / 4, end / 4)
             ours = timeline.occupancy(epoch(window.start), epoch(window.end))
-            with store.calendar.view_window(
-                HOST, window, without_amounts=without_amounts, now=NOW, besides=besides
-            ) as read:
-                theirs = read.snapshot.occupancy
-                assert ours.taken == theirs.taken
-                assert dict(ours.peaks.items()) == dict(theirs.peaks.items())
-                assert beside(ours) == beside(theirs)
+            for other in (store, reader):
+                with other.calendar.view_window(
+                    HOST, window, without_amounts=without_amounts, now=NOW, besides=besides
+                ) as read:
+                    theirs = read.snapshot.occupancy
+                    assert ours.taken == theirs.taken
+                    assert dict(ours.peaks.items()) == dict(theirs.peaks.items())
+                    assert beside(ours) == beside(theirs)
 
 
 def test_statements_do_not_depend_on_leases(store: Store, engine: Engine):
@@ -84,7 +86,8 @@ def test_statements_do_not_depend_on_leases(store: Store, engine: Engine):
     few = cost()
     for number in range(20):
         booked(store, hours(4 + number / 4, 4 + number / 4 + 0.1), store.resources.catalog(HOST).resources[-1])
-    assert cost() == few == 6
+    # What has changed is read once.
+    assert (cost(), cost()) == (few + 1, few) == (7, 6)
 
 
 def test_the_use_of_a_project_is_read_with_the_calendar(store: Store):

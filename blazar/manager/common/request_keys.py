@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The keys of requests: what is asked for is done once for each, and forgotten when nobody sends it again.
 
-With the keys the histories of past leases and old entries of the journal are forgotten, which would grow without end,
-too. What was forgotten
-meanwhile, as secrets of leases that are over, is written over in the files of standalone mode.
+With the keys the histories of past leases, old entries of the journal and notes of changes of the calendar are
+forgotten, which would grow without end, too. What was forgotten meanwhile, as secrets of leases that are over, is
+written over in the files of standalone mode.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -26,6 +27,8 @@ Done = TypeVar("Done")
 PAUSE_SECONDS = 600.0
 PORTION = 1000
 """Keys that one transaction forgets."""
+CHANGES_KEPT = timedelta(hours=6)
+"""How long changes of the calendar are kept: a manager that was paused for longer reads it as a whole."""
 LEASES = 200
 """Leases whose history one transaction forgets."""
 
@@ -86,8 +89,14 @@ class KeyExpiry(BackgroundThread):
         self._journal_time = runtime.settings.keep_journal
 
     def run_once(self) -> int:
-        """Forget what is old; return how many keys, histories of leases, and entries, that were."""
+        """Forget what is old; return how many keys, histories of leases, and entries, that were.
+
+        What is kept of the calendar is read again now and then, too.
+        """
         keys = self._in_portions(lambda: self._keys.purge(self._clock.now() - self._retention, PORTION), PORTION)
+        before = self._clock.now() - CHANGES_KEPT
+        self._in_portions(lambda: self._store.kept_calendars.forget_changes(before, PORTION), PORTION)
+        self._store.kept_calendars.renew(self._clock.now())
         histories = self._forget_histories()
         entries = self._forget_entries()
         if not self._store.overwrite_deleted():

@@ -24,6 +24,7 @@ from blazar.model.leases.lease import Lease
 from blazar.model.use.resource_hours import measure_amounts
 from blazar.store.billing.facts import layer_row, parse_layers
 from blazar.store.booking import history
+from blazar.store.calendar.changes import note_changes, note_changes_of
 from blazar.store.calendar.generations import LONG_AGO
 from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks
 from blazar.store.sql.tables import allocations
@@ -115,7 +116,7 @@ def replace(
     for keys, is_returned in ((sorted({row.key for row in gone} - less), False), (sorted(less), True)):
         for part in chunks(keys):
             release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning, returns=is_returned)
-    _change_rows(connection, (*moved, *resized), cleaning, returns=returns)
+    _change_rows(connection, (*moved, *resized), cleaning, returns=returns, at=at)
     _write_tags(connection, tagged.rows)
     _keep_past(connection, [row for row in held if row.key in other and row.since < to_second(at)], at)
     _keep_returned(connection, [row for row in gone if row.key not in less and row.returned_until], at)
@@ -227,12 +228,18 @@ def _find_less(gone: Iterable[_Row], new: Counter[Allocation]) -> frozenset[int]
 
 
 def _change_rows(
-    connection: Connection, matched: Iterable[tuple[_Row, Allocation]], cleaning: timedelta, *, returns: bool
+    connection: Connection,
+    matched: Sequence[tuple[_Row, Allocation]],
+    cleaning: timedelta,
+    *,
+    returns: bool,
+    at: datetime,
 ) -> None:
     """Give rows the window and the size of what they are kept for.
 
-    One statement for each size and window: usually one, or three while a lease is changed.
+    One statement for each size and window: usually one, or three while a lease is changed; and one that notes it.
     """
+    note_changes(connection, [kept for _, kept in matched], at)
     changed: dict[tuple[Window, int, Amounts | None], list[int]] = defaultdict(list)
     for row, kept in matched:
         changed[kept.window, kept.count, kept.per_instance].append(row.key)
@@ -348,6 +355,7 @@ def release(
     a, second = allocations.c, to_second(at)
     begun, ahead = a.starts_at <= second, a.ends_at > second
     rest = sa.case((a.returned_until > a.ends_at, a.returned_until), (ahead, a.ends_at), else_=a.returned_until)
+    note_changes_of(connection, sa.and_(which, a.released_at.is_(None)), at)
     connection.execute(
         allocations.update()
         .where(which, a.released_at.is_(None))

@@ -65,11 +65,22 @@ class _Tried(Exception):
 
 
 class BookingStore:
-    """Books leases; ``cleaning_time`` is kept free between two users of a resource."""
+    """Books leases; ``cleaning_time`` is kept free between two users of a resource.
 
-    def __init__(self, transactions: Transactions, ledger: Ledger, *, cleaning_time: timedelta) -> None:
+    ``doubt`` is told which resources were not as they were thought to be.
+    """
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        ledger: Ledger,
+        doubt: Callable[[Collection[int]], None],
+        *,
+        cleaning_time: timedelta,
+    ) -> None:
         self._transactions = transactions
         self._ledger = ledger
+        self._doubt = doubt
         self._cleaning_time = cleaning_time
 
     def commit(self, commit: Commit, *, fence: Part | None = None, rows: Part | None = None) -> tuple[Lease, ...]:
@@ -100,6 +111,9 @@ class BookingStore:
 
         try:
             return self._transactions.write(work)
+        except StaleCalendar:
+            self._doubt(commit.generations)
+            raise
         except Clash as error:
             if not commit.evacuates and all(use.version for use in commit.uses):
                 raise

@@ -24,10 +24,9 @@ from blazar.model.use.resource_hours import ProjectUse, SpendingByMonth, UsageRe
 from blazar.store.billing.spending import read_spending
 from blazar.store.calendar import project_use
 from blazar.store.calendar.earlier_users import EarlierUser, read_earlier_users
-from blazar.store.calendar.generations import read_generations
-from blazar.store.calendar.occupancy import read_occupancy
+from blazar.store.calendar.kept import KeptCalendars
+from blazar.store.calendar.looks import CalendarLook, look_at_range, look_at_window
 from blazar.store.calendar.project_use import USED, read_shares
-from blazar.store.calendar.timelines import read_timeline
 from blazar.store.calendar.uses import UsesView, read_live_allocations
 from blazar.store.resources.catalog import CatalogCache, ResourceCatalog
 from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks
@@ -70,9 +69,12 @@ class RangeView:
 class CalendarStore:
     """Reads allocations; ``cleaning_time`` is kept free between two users of a resource."""
 
-    def __init__(self, transactions: Transactions, catalogs: CatalogCache, *, cleaning_time: timedelta) -> None:
+    def __init__(
+        self, transactions: Transactions, catalogs: CatalogCache, kept: KeptCalendars, *, cleaning_time: timedelta
+    ) -> None:
         self._transactions = transactions
         self._catalogs = catalogs
+        self._kept = kept
         self._cleaning_time = cleaning_time
 
     @property
@@ -89,19 +91,12 @@ class CalendarStore:
         The view is one snapshot while it is open, so that resources can be chosen on it before the generations of only
         these are read; close it as soon as that is done.
         """
-        with self._transactions.reading() as connection:
-            catalog = self._catalogs.read(connection, kind)
-            occupancy = read_occupancy(
-                connection,
-                kind,
-                window,
-                without_amounts=without_amounts,
-                now=now,
-                besides=besides,
-                cleaning=self._cleaning_time,
-            )
-            generations = partial(read_generations, connection)
-            yield CalendarView(Snapshot(catalog.resources, occupancy), catalog, generations)
+        asked = CalendarLook(
+            kind, window, without_amounts, now, frozenset([besides] if besides else ()), self._cleaning_time
+        )
+        with self._kept.open([kind], now) as seen:
+            occupancy, catalog = look_at_window(seen, asked), seen.catalogs[kind]
+            yield CalendarView(Snapshot(catalog.resources, occupancy), catalog, partial(seen.generations, kind))
 
     def view_range(
         self,
@@ -124,24 +119,18 @@ class CalendarStore:
         and ``count_of`` the project whose leases are counted. ``generations``: those of the resources are read, too.
         Two statements for each kind.
         """
-        timelines, catalogs = {}, {}
-        with self._transactions.reading() as connection:
-            for kind, without_amounts in kinds.items():
-                catalogs[kind] = self._catalogs.read(connection, kind)
-                timelines[kind] = read_timeline(
-                    connection,
-                    kind,
-                    window,
-                    without_amounts=without_amounts,
-                    now=now,
-                    besides=({besides} if besides else set()).union(without),
-                    cleaning=self._cleaning_time,
-                )
+        others = frozenset([besides] if besides else ()).union(without)
+        with self._kept.open(list(kinds), now) as seen:
+            connection = seen.connection
+            timelines = {
+                kind: look_at_range(seen, CalendarLook(kind, window, without_amounts, now, others, self._cleaning_time))
+                for kind, without_amounts in kinds.items()
+            }
             read = partial(_read_project_use, connection, besides=besides or "", reach=reach, now=now, spends=spends)
             use = None if use_of is None else read(use_of, window)
             so_far = (0, 0) if count_of is None else project_use.count_leases(connection, count_of, now)
             known = _read_kinds_generations(connection, kinds) if generations else {}
-            return RangeView(timelines, catalogs, use, so_far, known)
+            return RangeView(timelines, seen.catalogs, use, so_far, known)
 
     @contextmanager
     def view_uses(self, kind: ResourceKind) -> Iterator[UsesView]:

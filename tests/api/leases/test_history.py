@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from blazar.model.base.clock import zulu
 from blazar.store.sql.tables import journal
-from blazar.store.store import Store
+from blazar.store.store import Store, StoreLimits
 from tests.api.conftest import app_of, client_of, token
 from tests.statements import counted
 from tests.world import NOON, PROJECT, World
@@ -239,7 +239,7 @@ def test_no_id_of_another_project_is_in_a_history(a_world):
 @pytest.mark.slow
 def test_a_long_history_has_its_first_and_last_entries_and_says_what_is_left_out(sqlite):
     world = World(sqlite)
-    store = Store(sqlite, history_entries=10)
+    store = Store(sqlite, limits=StoreLimits(history_entries=10))
     http = client_of(app_of(world.another_manager(store=store)))
     lease_id = book(http)
     rows = sa.select(sa.func.count()).select_from(journal).where(journal.c.object_id == lease_id)

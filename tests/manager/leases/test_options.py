@@ -11,6 +11,7 @@ from blazar.model.base.paging import Page
 from blazar.model.leases.states import LeaseStatus
 from tests.configured import Configured
 from tests.manager.billing.ledger import publish
+from tests.statements import counted
 
 SERIES = {
     "name": "course",
@@ -173,6 +174,15 @@ def test_a_list_of_1_0_has_as_many_ended_leases_as_the_file_says(start):
         assert service.book(start=begin, end=end).status_code == 201
     service.pass_time(days=2)
     assert len(service.ask("GET", "/v1/leases", version="1.0").json["leases"]) == 100
+
+
+@pytest.mark.parametrize(("number", "follows"), [(0, False), (1, True)])
+def test_as_many_uses_are_kept_as_the_file_says(start, number, follows):
+    service = start("[database]", f"kept_uses = {number}")
+    service.book()
+    with counted(service.store.transactions.engine) as found:
+        service.book()
+    assert any("FROM calendar_changes" in text for text in found.texts) == follows
 
 
 @pytest.mark.parametrize(("minutes", "time"), [(20, "13:40"), (0, None)])

@@ -21,6 +21,7 @@ from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import ReservationChange
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.surgery import SwapRequest, Terms
+from tests.copies import check_copies
 from tests.manager.enforcement.recording import RecordingFilter
 from tests.manager.surgery.steps import OPERATOR
 from tests.statements import counted
@@ -370,6 +371,8 @@ def test_a_change_that_delays_nobody_is_made_as_ever(sqlite):
 def test_a_change_costs_one_statement_more_while_nobody_waits(sqlite):
     world = World(sqlite)
     lease = world.lease(a_host(), hours=1)
+    # What the lease has changed is read here, and not by what is counted.
+    check_copies(world.store, now=NOON)
     with counted(world.engine) as statements:
         world.change(lease, end=NOON + 2 * HOUR)
     prolonging = statements.count

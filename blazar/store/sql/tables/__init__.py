@@ -6,6 +6,7 @@ from blazar.store.sql.tables.columns import UTC_TIME, Id, LongText, UtcTime, met
 from blazar.store.sql.tables.journal_tables import journal, journal_numbering
 from blazar.store.sql.tables.lease_tables import (
     allocations,
+    calendar_changes,
     events,
     feeds,
     idempotency_keys,
@@ -37,7 +38,7 @@ __all__ += ["capacity_days", "demand_days", "demand_seen", "usage_closed_days", 
 __all__ += ["findings", "price_lists"]
 __all__ += ["carbon_hours", "host_hours"]
 __all__ += ["inventory_versions", "resource_capabilities", "resource_properties", "resources"]
-__all__ += ["allocations", "events", "leases", "managers", "outbox", "reservations"]
+__all__ += ["allocations", "calendar_changes", "events", "leases", "managers", "outbox", "reservations"]
 __all__ += [
     "feeds",
     "idempotency_keys",

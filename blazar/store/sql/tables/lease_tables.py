@@ -170,6 +170,23 @@ allocations = sa.Table(
     sa.Index(None, "returned_until"),
 )
 
+calendar_changes = sa.Table(
+    "calendar_changes",
+    metadata,
+    # Resources of which what was promised is another, and not just more, since a transaction: who keeps the calendar
+    # reads these again. Rows are numbered when they are inserted, which is not the order in which they are committed.
+    sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    # No foreign key: it keeps no resource.
+    sa.Column("resource_id", sa.Integer, nullable=False),
+    # Of the write: tells two rows of one number, of which one was lost with a restored database.
+    sa.Column("token", sa.String(36), nullable=False),
+    sa.Column("at", UTC_TIME, nullable=False),
+    # What is old enough to be forgotten.
+    sa.Index(None, "at"),
+    sqlite_autoincrement=True,
+)
+
 usage_changes = sa.Table(
     "usage_changes",
     metadata,

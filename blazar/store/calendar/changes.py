@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has changed in the calendar since it was read, which a manager that keeps it in memory asks before each answer.
+
+What is booked newly is found by the ids of its rows, so that a creation writes nothing for that. Each write that
+changes or releases what was booked notes the resources. Resources themselves, and maintenance, are known by the version
+of their kind. Numbers are taken before a commit, so that a lower one may be committed after a higher one: those that
+are missing are asked for again, until no transaction can be alive that has taken them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blazar.model.calendar.allocations import Allocation
+from blazar.store.sql.rows import AnyRow, chunks
+from blazar.store.sql.tables import allocations, calendar_changes
+
+MOST_GAPS = 2000
+"""How many missing numbers are asked for one by one; of more, all rows from the first of them on are read."""
+MOST_ROWS = 20_000
+"""Who has missed more rows than this begins again."""
+PATIENCE_SECONDS = 300.0
+"""How long a number is asked for: a statement takes a minute at most, and a write a few of them."""
+
+_IDS = {0: allocations.c.id, 1: calendar_changes.c.seq}
+
+
+@dataclass(slots=True)
+class ReadPosition:
+    """How far one of the two sequences was read: its last number, what that row says, and which ones were missing."""
+
+    last: int = 0
+    token: str | None = None
+    gaps: dict[int, float] = field(default_factory=dict)
+    """Numbers below the last that were not there, with the seconds at which that was seen."""
+
+    def forget_gaps(self, now: float) -> None:
+        """Forget numbers that nobody can commit any more."""
+        for number in [number for number, since in self.gaps.items() if now - since > PATIENCE_SECONDS]:
+            del self.gaps[number]
+
+    @property
+    def first(self) -> int:
+        """The number from which on rows are read."""
+        return min(self.last, *self.gaps) if len(self.gaps) > MOST_GAPS else self.last
+
+    def advance(self, tokens: Mapping[int, str], now: float) -> Collection[int] | None:
+        """Go on to rows that were read, by number; return which are new, None if all may be another.
+
+        The last row is read again each time: if it is gone or another, the database is not the one that was read.
+        """
+        last = self.last
+        if last and tokens.get(last) != self.token:
+            return None
+        new = [number for number in tokens if number > last or number in self.gaps]
+        if not new:
+            return new
+        latest = max(last, *new)
+        if latest > last + MOST_ROWS:
+            return None
+        for number in range(last + 1, latest):
+            if number not in tokens:
+                self.gaps[number] = now
+        for number in new:
+            self.gaps.pop(number, None)
+        if latest > last:
+            self.last, self.token = latest, tokens[latest]
+        return new
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """How far the rows of allocations and the notes of changes were read."""
+
+    rows: ReadPosition = field(default_factory=ReadPosition)
+    notes: ReadPosition = field(default_factory=ReadPosition)
+
+
+def _select_rows(which: int, condition: str) -> sa.Select[Any]:
+    """Return the query for rows of one sequence from a number on, or with these numbers."""
+    columns = (
+        (allocations.c.id, allocations.c.kind, allocations.c.resource_id, allocations.c.lease_id)
+        if which == 0
+        else (
+            calendar_changes.c.seq,
+            calendar_changes.c.kind,
+            calendar_changes.c.resource_id,
+            calendar_changes.c.token,
+        )
+    )
+    query = sa.select(sa.literal_column(str(which)), *columns)
+    if condition == "first":
+        return query.where(_IDS[which] >= sa.bindparam(f"first{which}"))
+    return query.where(_IDS[which].in_(sa.bindparam(f"gaps{which}", expanding=True)))
+
+
+# Statements of every question, built once.
+_NEW = sa.union_all(*(_select_rows(which, "first") for which in _IDS)).limit(MOST_ROWS)
+_NEW_AND_MISSED = sa.union_all(
+    *(_select_rows(which, condition) for which in _IDS for condition in ("first", "gaps"))
+).limit(MOST_ROWS)
+
+
+def read_changed(connection: Connection, kind: str, positions: Positions, now: float) -> Collection[int] | None:
+    """Return the resources of a kind with changes since these positions, which are advanced; one statement.
+
+    None if it cannot be told what has changed. ``now`` is in seconds of a clock that never goes back.
+    """
+    both = positions.rows, positions.notes
+    query, values = _NEW, {"first0": positions.rows.last, "first1": positions.notes.last}
+    if positions.rows.gaps or positions.notes.gaps:
+        query, values = _NEW_AND_MISSED, _ask_for_gaps(both, now)
+    rows = connection.execute(query, values).all()
+    if len(rows) >= MOST_ROWS:
+        return None
+    tokens: tuple[dict[int, str], dict[int, str]] = ({}, {})
+    for which, number, _, _, token in rows:
+        tokens[which][number] = token
+    changed: set[int] = set()
+    for which, position in enumerate(both):
+        new = position.advance(tokens[which], now)
+        if new is None:
+            return None
+        if new:
+            changed.update([row[3] for row in rows if row[0] == which and row[1] in new and row[2] == kind])
+    return changed
+
+
+def _ask_for_gaps(both: Sequence[ReadPosition], now: float) -> dict[str, Any]:
+    """Return the values of the query for rows that are new or were missing."""
+    values: dict[str, Any] = {}
+    for which, position in enumerate(both):
+        position.forget_gaps(now)
+        values[f"first{which}"] = position.first
+        values[f"gaps{which}"] = sorted(position.gaps) if len(position.gaps) <= MOST_GAPS else []
+    return values
+
+
+def read_positions(connection: Connection, now: float) -> Positions:
+    """Return how far one has read who reads all now; two statements.
+
+    Of the last numbers those that are missing may still be committed.
+    """
+    found = []
+    for which, number in _IDS.items():
+        _, *columns = _select_rows(which, "first").selected_columns
+        query = sa.select(*columns).order_by(number.desc()).limit(MOST_GAPS)
+        found.append(_find_gaps(connection.execute(query).all(), now))
+    return Positions(*found)
+
+
+def _find_gaps(rows: Sequence[AnyRow], now: float) -> ReadPosition:
+    if not rows:
+        return ReadPosition()
+    there = {row[0] for row in rows}
+    last, *_, token = rows[0]
+    begin = max(1, last - MOST_GAPS + 1) if len(rows) < MOST_GAPS else rows[-1][0]
+    missing = [number for number in range(max(begin, last - MOST_GAPS), last) if number not in there]
+    return ReadPosition(last, token, dict.fromkeys(missing, now))
+
+
+def note_changes(connection: Connection, changed: Iterable[Allocation], at: datetime) -> None:
+    """Note the resources of allocations that are changed; one statement, none without them."""
+    token, which = str(uuid.uuid4()), sorted({(str(a.kind), a.resource_id) for a in changed})
+    rows = [{"kind": kind, "resource_id": id_, "token": token, "at": at} for kind, id_ in which]
+    if rows:
+        connection.execute(_NOTE, rows)
+
+
+def note_changes_of(connection: Connection, which: sa.ColumnElement[bool], at: datetime) -> None:
+    """Note the resources of those allocations that are about to be changed; one statement."""
+    a = allocations.c
+    query = sa.select(a.kind, a.resource_id, sa.literal(str(uuid.uuid4())), sa.literal(at, a.starts_at.type))
+    names = ["kind", "resource_id", "token", "at"]
+    connection.execute(calendar_changes.insert().from_select(names, query.where(which).distinct()))
+
+
+def forget_changes(connection: Connection, before: datetime, limit: int) -> int:
+    """Forget at most ``limit`` notes from before then, never the last; return how many."""
+    c = calendar_changes.c
+    last = sa.select(sa.func.max(c.seq))
+    old = sa.select(c.seq).where(c.at < before, c.seq < last.scalar_subquery()).limit(limit)
+    numbers = list(connection.execute(old).scalars())
+    for part in chunks(numbers):
+        connection.execute(calendar_changes.delete().where(c.seq.in_(part)))
+    return len(numbers)
+
+
+_NOTE = calendar_changes.insert()

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the calendar of each kind in memory, and brings it up to date before each answer.
+
+What is kept of a resource, its uses and its generation, is read in one snapshot, always as a whole. So a copy that is
+too old cannot promise anything twice: a booking is decided by generations in its transaction, and those of the copy
+belong to the uses that it was planned on. It costs a lost race, after which the resources of that are read again.
+
+A question first reads what has changed since the last one (``changes``), in the transaction in which it reads all else,
+and then those resources: so it misses nothing that was committed when it began. The copy of a kind is locked meanwhile,
+and no longer: what is answered from is a value, and who would wait for long reads without it. A transaction that takes
+its snapshot before it has the lock could find the copy newer than that, and so it does not.
+
+A kind is read as a whole at the first question; after more changes than are worth following; if the last row that was
+read is not there any more, as in a restored database; if the clock went back by an hour. If its catalog or the prices
+are other ones, its generations are compared, as these changes raise them.
+
+It is also read again each hour, in the background. A manager that is stopped in the middle of a write can commit it
+after its number was given up. The generations tell of a booking then; they do not of a release, and what is free could
+be refused.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from operator import itemgetter
+
+from sqlalchemy.engine import Connection
+
+from blazar.calendar.kept import KeptCalendar
+from blazar.calendar.timeline import epoch
+from blazar.model.base.clock import monotonic
+from blazar.model.resources.resource import ResourceKind
+from blazar.store.calendar.changes import Positions, forget_changes, read_changed, read_positions
+from blazar.store.calendar.generations import read_generations
+from blazar.store.calendar.kept_rows import read_all, read_closed, read_live_generations, read_resources
+from blazar.store.resources.catalog import CatalogCache, ResourceCatalog
+from blazar.store.sql.transactions import Transactions, atomic
+
+KEPT_USES = 500_000
+"""How many uses are kept by default: some 100 MB."""
+
+FORGETS = timedelta(hours=1)
+"""Uses that have left are kept for so long after they are over: clocks of managers differ."""
+
+RENEWED_SECONDS = 3600.0
+"""What was read as a whole so long ago is read again in the background."""
+
+WAIT_SECONDS = 1.0
+"""Who waits longer for a copy reads for itself."""
+
+WORTH_FOLLOWING = 4
+"""If more than one of so many resources have changed, reading all of them is as fast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of some kinds in one transaction; ``calendars`` has those that are kept."""
+
+    connection: Connection
+    catalogs: Mapping[ResourceKind, ResourceCatalog]
+    calendars: Mapping[ResourceKind, KeptCalendar]
+
+    def generations(self, kind: ResourceKind, ids: Collection[int]) -> Mapping[int, int]:
+        """Return the generations of resources of a kind that belong to what is seen; no statement if it is kept."""
+        kept = self.calendars.get(kind)
+        if kept is None:
+            return read_generations(self.connection, ids)
+        return {id_: kept.resources[id_].generation for id_ in ids}
+
+
+@dataclass(slots=True)
+class _Copy:
+    """What is kept of a kind: the calendar, how far it was read, and from which instant on it is right."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    calendar: KeptCalendar | None = None
+    positions: Positions = field(default_factory=Positions)
+    versions: tuple[int, int | None] = (0, None)
+    since: int = 0
+    doubted: set[int] = field(default_factory=set)
+    asked_at: float = 0.0
+    read_at: float = 0.0
+    too_large_until: float = 0.0
+
+    def drop(self) -> None:
+        """Forget all of it."""
+        self.calendar = None
+
+
+class KeptCalendars:
+    """The calendars of all kinds; ``most`` is how many uses are kept in all, and of 0 none is.
+
+    The kinds that were not asked for the longest are dropped first. Threads may ask at the same time.
+    """
+
+    def __init__(self, transactions: Transactions, catalogs: CatalogCache, *, most: int = KEPT_USES) -> None:
+        self._transactions = transactions
+        self._catalogs = catalogs
+        self._most = most
+        self._lock = threading.Lock()
+        self._copies: dict[ResourceKind, _Copy] = {}
+
+    @contextmanager
+    def open(self, kinds: Collection[ResourceKind], now: datetime) -> Iterator[Seen]:
+        """Open a transaction with the calendars of kinds as they are in it."""
+        with ExitStack() as locks:
+            held = {kind for kind in sorted(set(kinds)) if self._most and self._hold(kind, locks)}
+            with self._transactions.reading() as connection:
+                catalogs, calendars = {}, {}
+                for kind in kinds:
+                    catalogs[kind] = self._catalogs.read(connection, kind)
+                    calendar = self._bring_up(connection, kind, catalogs[kind], now) if kind in held else None
+                    if calendar is not None:
+                        calendars[kind] = calendar
+                locks.close()
+                yield Seen(connection, catalogs, calendars)
+
+    def doubt(self, resource_ids: Collection[int]) -> None:
+        """Read these resources again before the next answer: they were not as they are kept."""
+        with self._lock:
+            copies = list(self._copies.values())
+        for copy in copies:
+            # Of a set that is emptied by the thread that holds the copy nothing is lost: each is taken out by itself.
+            copy.doubted.update(resource_ids)
+
+    def renew(self, now: datetime) -> None:
+        """Read as a whole what was read so long ago, and drop it if nobody has asked for it since."""
+        with self._lock:
+            copies = list(self._copies.items())
+        oldest = monotonic() - RENEWED_SECONDS
+        for kind, copy in copies:
+            if copy.calendar is None or copy.read_at > oldest:
+                continue
+            is_asked = copy.asked_at > copy.read_at
+            # The thread that is at work on it puts it back: then it is renewed the next time.
+            copy.drop()
+            if is_asked:
+                with self.open([kind], now):
+                    pass
+
+    @atomic
+    def forget_changes(self, connection: Connection, before: datetime, limit: int) -> int:
+        """Forget at most ``limit`` notes of changes from before then; return how many."""
+        return forget_changes(connection, before, limit)
+
+    def _hold(self, kind: ResourceKind, locks: ExitStack) -> bool:
+        """Lock the copy of a kind; return False if others hold it for long, as they do if the database is silent."""
+        with self._lock:
+            copy = self._copies.setdefault(kind, _Copy())
+        if not copy.lock.acquire(timeout=WAIT_SECONDS):
+            return False
+        locks.callback(copy.lock.release)
+        return True
+
+    def _bring_up(
+        self, connection: Connection, kind: ResourceKind, catalog: ResourceCatalog, now: datetime
+    ) -> KeptCalendar | None:
+        """Return the calendar of a kind as it is in this transaction; None if it is too large to be kept."""
+        copy, versions = self._copies[kind], (catalog.version, self._catalogs.price_version)
+        copy.asked_at = monotonic()
+        if copy.asked_at < copy.too_large_until:
+            return None
+        try:
+            kept = self._follow(connection, kind, copy, versions, now)
+            if kept is None:
+                copy.positions = read_positions(connection, copy.asked_at)
+                copy.since, copy.read_at = epoch(now - FORGETS), copy.asked_at
+                kept = read_all(connection, kind, copy.since)
+            is_same, copy.calendar, copy.versions = kept is copy.calendar, kept, versions
+        except BaseException:
+            # Positions may be ahead of what was read.
+            copy.drop()
+            raise
+        return kept if is_same else self._make_room(copy, kept)
+
+    def _follow(
+        self,
+        connection: Connection,
+        kind: ResourceKind,
+        copy: _Copy,
+        versions: tuple[int, int | None],
+        now: datetime,
+    ) -> KeptCalendar | None:
+        """Return the calendar with what has changed; None if it has to be read as a whole."""
+        kept, since = copy.calendar, epoch(now - FORGETS)
+        if kept is None or since < copy.since - FORGETS.total_seconds():
+            return None
+        changed = read_changed(connection, kind, copy.positions, copy.asked_at)
+        if changed is None:
+            return None
+        again = set(changed)
+        if not again and not copy.doubted and versions == copy.versions:
+            copy.since = max(copy.since, since)
+            return kept
+        while copy.doubted:
+            again |= {copy.doubted.pop()} & kept.resources.keys()
+        closed = None
+        if versions != copy.versions:
+            closed = read_closed(connection, kind, copy.since)
+            generations = read_live_generations(connection, kind)
+            known = kept.resources
+            again.update(
+                id_ for id_, found in generations.items() if id_ not in known or known[id_].generation != found
+            )
+        if len(again) * WORTH_FOLLOWING > len(kept.resources) + 100:
+            return None
+        copy.since = max(copy.since, since)
+        return kept.replace(read_resources(connection, kind, again, copy.since), closed)
+
+    def _make_room(self, copy: _Copy, kept: KeptCalendar) -> KeptCalendar | None:
+        """Drop the calendars that were not asked for the longest, until the rest is few enough; None if this is not."""
+        if kept.size > self._most:
+            copy.drop()
+            copy.too_large_until = copy.asked_at + FORGETS.total_seconds() / 6
+            return None
+        with self._lock:
+            copies = list(self._copies.values())
+        sizes = [(other.asked_at, found.size, other) for other in copies if (found := other.calendar) is not None]
+        total = sum([size for _, size, _ in sizes])
+        if total > self._most:
+            # The thread that is at work on one puts it back, and makes room then.
+            for _, size, other in sorted(sizes, key=itemgetter(0)):
+                if other is not copy and total > self._most:
+                    total -= size
+                    other.drop()
+        return kept
