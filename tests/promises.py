@@ -10,10 +10,11 @@ from datetime import datetime
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.resources.resource import GENERIC, KINDS, VOLUME, Resource
 from blazar.store.store import Store
+from tests.copies import check_copies
 
 
 def check_promises(store: Store, *, since: datetime) -> None:
-    """Check every resource of every kind from a moment on.
+    """Check every resource of every kind from a moment on, and that what is kept of the calendar says the same.
 
     Who has overstayed is waited for, and so counts only until the end of its own window.
     """
@@ -21,6 +22,7 @@ def check_promises(store: Store, *, since: datetime) -> None:
         if allocations := store.calendar.load_live(kind):
             resources = {resource.id: resource for resource in store.resources.of_kind(kind)}
             check(allocations, resources, since=since)
+    check_copies(store, now=since)
 
 
 def check(allocations: Iterable[Allocation], resources: Mapping[int, Resource], *, since: datetime) -> None:
