@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
 
 from blazar.model.base.clock import zulu
 from blazar.model.billing.charges import (
@@ -175,6 +177,20 @@ class _Pricing:
     words: str
 
 
+class _Hours(NamedTuple):
+    """A number of hours, exactly and in words."""
+
+    exact: Decimal
+    words: str
+
+
+@lru_cache(maxsize=4096)
+def _measure_hours(seconds: int) -> _Hours:
+    """Return so many seconds in hours: many lines of a long bill are equally long."""
+    hours = Fraction(seconds, 3600)
+    return _Hours(_number(hours), _spell(hours, 2))
+
+
 class _Bill:
     """Describes the lines of a statement."""
 
@@ -185,9 +201,12 @@ class _Bill:
 
     def describe(self, line: ChargeLine) -> dict[str, Cell]:
         """Return the cells of a line."""
-        costs = dict.fromkeys(("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), _money(line.nano))
-        times = {"ChargePeriodStart": zulu(line.window.start), "ChargePeriodEnd": zulu(line.window.end)}
-        common: dict[str, Cell] = {**costs, **times}
+        cost = _money(line.nano)
+        common: dict[str, Cell] = {
+            **{"BilledCost": cost, "EffectiveCost": cost, "ContractedCost": cost, "ListCost": cost},
+            "ChargePeriodStart": zulu(line.window.start),
+            "ChargePeriodEnd": zulu(line.window.end),
+        }
         if line.category in _ADDED:
             is_credit = line.category is ChargeCategory.CORRECTION and line.nano < 0
             kind = {"ChargeCategory": "Credit" if is_credit else "Adjustment", "ChargeFrequency": "One-Time"}
@@ -255,15 +274,15 @@ def _describe_amount(line: ChargeLine, pricing: _Pricing) -> dict[str, Cell]:
             "ListCost": _money(listed),
             **{"PricingQuantity": one, "PricingUnit": "Leases", "ConsumedQuantity": one, "ConsumedUnit": "Leases"},
         }
-    hours = Fraction(line.resource_seconds, 3600)
-    same = pricing.listed == line.factor
-    listed = line.nano if same else price_seconds(line.unit_nano, pricing.listed, line.resource_seconds)
-    quantity = _number(hours)
-    return {
-        "ListCost": _money(listed),
+    hours = _measure_hours(line.resource_seconds)
+    quantity = hours.exact
+    cells: dict[str, Cell] = {
         **{"PricingQuantity": quantity, "PricingUnit": "Hours", "ConsumedQuantity": quantity, "ConsumedUnit": "Hours"},
-        "ChargeDescription": f"{_spell(hours, 2)} hours of {line.sku}, {pricing.words}",
+        "ChargeDescription": f"{hours.words} hours of {line.sku}, {pricing.words}",
     }
+    if pricing.listed != line.factor:
+        cells["ListCost"] = _money(price_seconds(line.unit_nano, pricing.listed, line.resource_seconds))
+    return cells
 
 
 def _list_factor(line: ChargeLine, found: PriceList | None, project_id: str) -> Fraction:

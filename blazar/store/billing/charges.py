@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -288,14 +289,14 @@ def parse_charge(row: AnyRow) -> Charge:
     """Return a charge, of all its columns and the name of its lease."""
     line = ChargeLine(
         Window(row.starts_at, row.ends_at),
-        ChargeCategory(row.category),
-        ChargeStatus(row.status),
+        _CATEGORIES[row.category],
+        _STATUSES[row.status],
         row.nano,
         row.reservation_id,
         row.sku,
         row.version,
         row.unit_nano,
-        Fraction(row.factor),
+        _parse_factor(row.factor),
         row.resource_seconds,
         _parse_energy(row),
     )
@@ -313,6 +314,12 @@ def parse_charge(row: AnyRow) -> Charge:
         region=row.region,
         stated_in=row.month,
     )
+
+
+_CATEGORIES = {str(category): category for category in ChargeCategory}
+_STATUSES = {str(status): status for status in ChargeStatus}
+# A long bill has a few factors, and parsing one takes longer than all else of its line.
+_parse_factor = lru_cache(maxsize=1024)(Fraction)
 
 
 def _parse_energy(row: AnyRow) -> LineEnergy | None:
