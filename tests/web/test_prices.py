@@ -181,3 +181,32 @@ def test_of_a_series_the_first_price_is_said(small, page_of):
     dialog.get_by_text("More", exact=True).click()
     dialog.get_by_label("Repeat").select_option(index=1)
     expect(dialog.locator(".summary")).to_contain_text("The first of them costs 6.60 EUR")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_series_is_bounded_by_what_each_of_it_may_cost_and_says_so(small, page_of, complaints, width):
+    complaints.expected.add("status of 400")
+    published(small, ADMIN, PRICES)
+    page = page_of(f"{small}?for=PT2H", ALICE)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.get_by_role("button", name=re.compile("^Book now until")).first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("More", exact=True).click()
+    most = dialog.get_by_label("Each may cost at most")
+    expect(most).to_have_count(0)
+    dialog.get_by_label("Repeat").select_option("week")
+    most.fill("ten")
+    dialog.get_by_role("button", name="Book the series").click()
+    expect(dialog).to_contain_text("Max price is 'ten'")
+    most.fill("9.50")
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    dialog.get_by_role("button", name="Book the series").click()
+    expect(page.get_by_text("Each may cost at most 9.50 EUR")).to_be_visible()
+    page.get_by_role("button", name="Change all").click()
+    expect(dialog.get_by_label("Each may cost at most")).to_have_value("9.50")
+    assert serious(page) == []
+    dialog.get_by_label("Each may cost at most").fill("12")
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_text("Each may cost at most 12 EUR")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -7,6 +7,7 @@ import { readMoment, shownMoment } from "../src/time/typed.ts";
 import { loadTemporal } from "../src/time/zone.ts";
 import {
   type Booking,
+  boundsPrice,
   impatience,
   leaseBody,
   misplaced,
@@ -252,6 +253,22 @@ test("it is proposed to wait beyond the first start that fits, however far ahead
   assert.equal(proposed({ openings: [at(11 * 24), at(12 * 24)], alternatives: [] }), NOW + 12 * 24 * HOUR);
   const time = { change: "time", ...at(20 * 24) };
   assert.equal(proposed({ openings: [], alternatives: [{ change: "count", ...at(1) }, time] }), NOW + 21 * 24 * HOUR);
+});
+
+test("what waits and each of a series may cost what is typed, and what is booked what is shown", () => {
+  const question = questionOf(new URLSearchParams("min=2&for=P2D"));
+  const subject = subjectOf(question, null, { start: NOW + HOUR, end: NOW + 49 * HOUR }, NOW);
+  const repeat = { every: "week", until: "2026-12-31" } as const;
+  const sent = (form: Booking) => {
+    const plan = planOf(subject, form, "UTC", NOW);
+    const body = plan.way === "recurs" ? seriesBody(subject, form, plan, "UTC") : leaseBody(subject, form, plan, "UTC");
+    return [boundsPrice(plan), body.max_price];
+  };
+  const form = { ...newBooking(subject), most: " 12.50" };
+  assert.deepEqual(sent(form), [true, "12.50"]);
+  assert.deepEqual(sent({ ...form, most: "" }), [true, undefined]);
+  assert.deepEqual(sent({ ...form, patience: null }), [false, undefined]);
+  assert.deepEqual(sent({ ...form, patience: null, repeat }), [true, "12.50"]);
 });
 
 test("the summary names a zone once", () => {

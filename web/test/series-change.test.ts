@@ -2,7 +2,8 @@
 import "temporal-polyfill/global";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Occurrence, Series } from "../src/api/types.ts";
+import type { Occurrence, Price, Series } from "../src/api/types.ts";
+import { mostInWords } from "../src/words/series.ts";
 import { type SeriesForm, changeInWords, changeOf, formOf, scopeOf } from "../src/words/series-change.ts";
 
 const NOW = Date.parse("2026-12-01T12:00:00Z");
@@ -52,6 +53,19 @@ function changed(part: Partial<SeriesForm>, since: string | null = null, series 
   const shown = formOf(series, since, NOW);
   return changeOf(series, since, shown, { ...shown, ...part });
 }
+
+test("the most that each may cost is sent if it is another one, and taken away by nothing", () => {
+  assert.deepEqual(changed({ most: " " }), {});
+  assert.deepEqual(changed({ most: "64.50 " }), { max_price: "64.50" });
+  const bound = { ...SERIES, max_price: "80.00" };
+  assert.deepEqual(changed({ most: "80.00" }, null, bound), {});
+  assert.deepEqual(changed({ most: "" }, null, bound), { max_price: null });
+  assert.equal(mostInWords(SERIES), "");
+  assert.equal(mostInWords(bound), "Each may cost at most 80.00");
+  const price = { amount: "40.00", currency: "EUR" } as Price;
+  const priced = { ...bound, occurrences: [{ ...SERIES.occurrences![1]!, price }] };
+  assert.equal(mostInWords(priced), "Each may cost at most 80.00 EUR");
+});
 
 test("reminders are sent as a whole, and only if they are others", () => {
   const shown = formOf(SERIES, null, NOW).reminders;

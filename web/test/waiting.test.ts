@@ -20,6 +20,7 @@ import {
   placeInWords,
   triesInWords,
   usageInWords,
+  waitInWords,
   waitSentences,
 } from "../src/words/waiting.ts";
 
@@ -87,6 +88,12 @@ test("a lease that waits says its place and what is expected, to the minute", ()
   assert.equal(estimateOf(lease({ wait: wait({ estimated_start: null }) })), undefined);
   assert.equal(estimateOf(lease({ status: "PENDING", wait: wait() })), undefined);
   assert.equal(waitSentences(wait({ estimated_start: null }), "UTC", NOW)[1], "When it will start is not known yet.");
+});
+
+test("what may not cost more than something says so", () => {
+  const said = (more: Partial<Wait>) => waitInWords(wait(more), "2 days", "UTC", NOW);
+  assert.ok(said({ max_price: "1640.00" }).endsWith(" and starts only if it costs at most 1,640.00"));
+  assert.equal(said({ max_price: null }), said({}));
 });
 
 test("one that waited in vain says until when, and counts down to nothing", () => {

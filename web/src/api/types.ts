@@ -99,6 +99,8 @@ export interface Wait {
   reason: string | null;
   /** Its start was promised: it may become earlier, and never later. */
   advance?: boolean;
+  /** The most that it may cost, a decimal; null: any price. */
+  max_price?: string | null;
   /** How many tries may fail; null: they are not counted. */
   tries?: number | null;
   failed_tries?: { at: Instant; reason: Reason }[];
@@ -220,6 +222,8 @@ export interface Occurrence {
   changed: boolean;
   reason: string | null;
   opening: { start_date: Instant; end_date: Instant } | null;
+  /** What it costs; null: nothing has a price. */
+  price?: Price | null;
 }
 
 /** Leases that recur. Local times are those of its time zone. */
@@ -236,6 +240,8 @@ export interface Series {
   duration: string | null;
   until_local: string | null;
   fit: "all" | "as_many";
+  /** The most that each may cost, a decimal; null: any price. */
+  max_price?: string | null;
   reservations: Wish[];
   reminders?: Pick<Reminder, "at" | "from" | "text">[];
   booked_until: Instant | null;

@@ -37,6 +37,8 @@ export interface Booking {
   start: number | null;
   repeat: Repeat | null;
   reminders: readonly Wish[];
+  /** The most that what waits, or each of a series, may cost, as it is typed; "": any price. */
+  most: string;
   /** The series that is booked as far as it fits, as it is sent; null: none is. */
   some: string | null;
 }
@@ -102,6 +104,7 @@ export function newBooking(subject: Subject, reminders: readonly Wish[] = []): B
     start: cut(subject.first),
     repeat: null,
     reminders,
+    most: "",
     some: null,
   };
 }
@@ -140,6 +143,11 @@ export function planOf(subject: Subject, form: Booking, zone: string, now: numbe
   const dated = way === "books" || way === "immediate";
   const proposed = dated ? `${what} on ${formatted(start, zone, "day")}` : what;
   return { way, start, end: start + length, atOnce, name: (form.name ?? proposed.slice(0, 80)).trim() };
+}
+
+/** Tells whether it is asked what something may cost at most: what is booked costs what is shown. */
+export function boundsPrice({ way }: Pick<Plan, "way">): boolean {
+  return way === "waits" || way === "recurs";
 }
 
 function wayOf(form: Booking, atOnce: boolean): Plan["way"] {
@@ -208,7 +216,10 @@ export function leaseBody(subject: Subject, form: Booking, plan: Plan, zone: str
     reservations: reservationsOf(subject, form),
     ...(remind ? { before_end_date: `-${remind}` } : {}),
     ...(waits
-      ? { wait: { until: toWire(patience), ...(tries === null ? {} : { tries }), ...flexibleBody(flexible) } }
+      ? {
+          wait: { until: toWire(patience), ...(tries === null ? {} : { tries }), ...flexibleBody(flexible) },
+          ...mostBody(form),
+        }
       : {}),
     ...(more === null ? {} : { extend_if_free: { until: `+${more}` } }),
     ...remindersBody(form),
@@ -227,8 +238,13 @@ export function seriesBody(subject: Subject, form: Booking, plan: Plan, zone: st
     ...(form.repeat ? whenOf(form.repeat, plan.start, plan.end, zone) : {}),
     ...(form.remind ? { before_end_date: `-${form.remind}` } : {}),
     ...remindersBody(form),
+    ...mostBody(form),
     reservations: reservationsOf(subject, form),
   };
+}
+
+function mostBody({ most }: Booking): Record<string, unknown> {
+  return most.trim() === "" ? {} : { max_price: most.trim() };
 }
 
 function remindersBody({ reminders }: Booking): Record<string, unknown> {

@@ -4,6 +4,7 @@ import type { Occurrence, Series, SeriesStatus } from "../api/types.ts";
 import { daysBetween, formatted, plural, spoken } from "../time/format.ts";
 import { fromWall, toWall } from "../time/zone.ts";
 import type { Mark } from "./lease.ts";
+import { money } from "./money.ts";
 
 export type Every = "day" | "workday" | "week" | "fortnight" | "month";
 
@@ -23,6 +24,13 @@ const NAMES: Record<string, string> = {
   SA: "Saturday",
   SU: "Sunday",
 };
+
+/** Returns what each lease may cost, as a sentence; "" if that is any price. */
+export function mostInWords({ max_price = null, occurrences = [] }: Series): string {
+  if (max_price === null) return "";
+  const currency = occurrences.find(({ price }) => price)?.price?.currency ?? "";
+  return `Each may cost at most ${money(max_price, currency).trim()}`;
+}
 
 /** Returns the day of the week of a wall clock such as "2026-11-25T09:00". */
 function dayOf(wall: string): (typeof DAYS)[number] {

@@ -2,6 +2,7 @@
 /** Leases that wait in line, that go on by themselves, and why they have ended, in words. Pure. */
 import type { CalendarPage, Json, Lease, Wait, WhyNot } from "../api/types.ts";
 import { moment, plural, spoken } from "../time/format.ts";
+import { digitsOf } from "./money.ts";
 
 /** Returns "1st", "2nd", "3rd", "11th". */
 export function ordinal(count: number): string {
@@ -48,7 +49,9 @@ export function waitSentences(wait: Wait, zone: string, now: number): string[] {
 export function waitInWords(wait: Wait, long: string, zone: string, now: number): string {
   const earliest = Math.floor(Date.parse(wait.earliest) / MINUTE) * MINUTE;
   const from = earliest > now + MINUTE ? `, from ${moment(earliest, zone, now)} on` : "";
-  return `for ${long}${from}, as soon as possible; it waits until ${about(wait.until, zone, now)}`;
+  const most =
+    typeof wait.max_price === "string" ? ` and starts only if it costs at most ${digitsOf(wait.max_price, 2)}` : "";
+  return `for ${long}${from}, as soon as possible; it waits until ${about(wait.until, zone, now)}${most}`;
 }
 
 /** Steps of a reason that time alone undoes. */

@@ -12,6 +12,7 @@ import { zone } from "../../time/zone.ts";
 import {
   type Booking,
   type Plan,
+  boundsPrice,
   cut,
   impatience,
   newBooking,
@@ -93,7 +94,8 @@ export function BookDialog({ question, opening, fits, promising, marked, priced,
   // That others wait is said below, with what to do instead.
   const othersWait = error instanceof Refused && error.has("others_wait");
   const later = othersWait ? (beforeOf(error.data("others_wait"))?.opening ?? null) : null;
-  const { fields, others } = sentencesOf(othersWait ? null : error, [...POINTERS, ...reminderPointers(form.reminders)]);
+  const pointers = [...POINTERS, ...(boundsPrice(plan) ? ["/max_price"] : []), ...reminderPointers(form.reminders)];
+  const { fields, others } = sentencesOf(othersWait ? null : error, pointers);
   const fitting = way === "recurs" ? JSON.stringify(seriesBody(subject, form, plan, zone.value)) : null;
   const some = fitting !== null && form.some === fitting;
   const cost = useCost(subject, form, plan, { opening, priced, promising });
@@ -146,7 +148,7 @@ export function BookDialog({ question, opening, fits, promising, marked, priced,
           onChange={(patience) => edit({ patience })}
         />
       )}
-      <DetailFields subject={subject} form={form} plan={plan} errors={fields} edit={edit} />
+      <DetailFields subject={subject} form={form} plan={plan} priced={priced} errors={fields} edit={edit} />
       {fitting !== null && (
         <FitPreview
           body={{ ...JSON.parse(fitting), name: "series" }}

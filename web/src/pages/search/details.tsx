@@ -6,11 +6,12 @@ import { info, may } from "../../api/session.ts";
 import type { BeforeEnd } from "../../api/types.ts";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Field } from "../../parts/field.tsx";
+import { MostField } from "../../parts/most.tsx";
 import { RemindersField } from "../../parts/reminders.tsx";
 import { moment, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { type Booking, type Plan, type Subject, lengthAsked, misplaced } from "../../words/booking.ts";
+import { type Booking, type Plan, type Subject, boundsPrice, lengthAsked, misplaced } from "../../words/booking.ts";
 import { endChoices, reminders } from "../../words/endings.ts";
 import { endInWords, whatOf } from "../../words/lease.ts";
 import { wishOf } from "../../words/question.ts";
@@ -24,6 +25,8 @@ interface DetailProps {
   subject: Subject;
   form: Booking;
   plan: Plan;
+  /** Things have prices. */
+  priced: boolean;
   errors: ReadonlyMap<string, string>;
   edit: (part: Partial<Booking>) => void;
 }
@@ -52,6 +55,15 @@ export function DetailFields(props: DetailProps) {
           />
         )}
         {waits ? <WaitingDetails {...props} /> : <PlacedDetails {...props} />}
+        {props.priced && boundsPrice(plan) && (
+          <MostField
+            label={waits ? "May cost at most" : "Each may cost at most"}
+            hint={waits ? "It goes on waiting while its start would cost more." : "One that costs more is not booked."}
+            value={form.most}
+            error={errors.get("/max_price")}
+            onChange={(most) => edit({ most })}
+          />
+        )}
         <EndFields {...props} />
         <RemindersField
           value={form.reminders}

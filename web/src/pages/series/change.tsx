@@ -12,6 +12,7 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { ClockField, DayField } from "../../parts/datetime.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
 import { LengthInput } from "../../parts/length.tsx";
+import { MostField } from "../../parts/most.tsx";
 import { NumberInput } from "../../parts/number.tsx";
 import { RemindersField, reminderPointers } from "../../parts/reminders.tsx";
 import { spoken } from "../../time/format.ts";
@@ -23,7 +24,7 @@ import { changeInWords, changeOf, formOf, scopeOf } from "../../words/series-cha
 import { type Every, repeats, ruleInWords } from "../../words/series.ts";
 import { Occurrences } from "./occurrences.tsx";
 
-const POINTERS = ["/name", "/start", "/until_local", "/duration", "/rule", "/reservations", "/from"];
+const POINTERS = ["/name", "/start", "/until_local", "/duration", "/rule", "/reservations", "/max_price", "/from"];
 
 interface ChangeProps {
   series: Series;
@@ -191,6 +192,15 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
         errors={fields}
         onChange={(reminders) => edit({ reminders })}
       />
+      {(shown.most !== "" || scope.some((one) => one.price)) && (
+        <MostField
+          label="Each may cost at most"
+          hint="It counts for those that are booked newly."
+          value={form.most}
+          error={fields.get("/max_price")}
+          onChange={(most) => edit({ most })}
+        />
+      )}
       {scope.some((one) => one.changed) && (
         <label class="check">
           <input type="checkbox" checked={changed} onChange={(event) => setChanged(event.currentTarget.checked)} />

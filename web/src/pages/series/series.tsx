@@ -19,7 +19,7 @@ import { shortName, zone } from "../../time/zone.ts";
 import { capital, sentence } from "../../words/events.ts";
 import { whatOf } from "../../words/lease.ts";
 import { scopeOf } from "../../words/series-change.ts";
-import { clockOf, fitInWords, ruleInWords, seriesPhase } from "../../words/series.ts";
+import { clockOf, fitInWords, mostInWords, ruleInWords, seriesPhase } from "../../words/series.ts";
 import { HistoryOf } from "../history/of-object.tsx";
 import { ChangeSeriesDialog } from "./change.tsx";
 import { Occurrences } from "./occurrences.tsx";
@@ -96,6 +96,7 @@ function One({ id }: { id: string }) {
   if (!data) return error ? <Trouble error={error} retry={() => void watch.read()} /> : <Skeleton lines={8} />;
   const { series } = data;
   const occurrences = series.occurrences ?? [];
+  const most = mostInWords(series);
   const gone = ["DELETED", "DELETING", "ENDED", "FAILED"].includes(series.status);
   const close = () => setParams({ do: null, from: null });
   const doing = place.value.params.get("do");
@@ -136,6 +137,8 @@ function One({ id }: { id: string }) {
             {series.reservations.map(whatOf).join(" and ")}
             <br />
             {capital(ruleInWords(series.rule))}; {clockIn(series)}
+            {most !== "" && <br />}
+            {most}
           </p>
           {series.reason && <p class="missing">{sentence(series.reason)}</p>}
           {series.previous_id && (
