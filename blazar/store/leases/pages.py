@@ -36,22 +36,19 @@ from blazar.model.leases.stored import gone_of
 from blazar.model.resources.resource import NAMED_KINDS, ResourceKind
 from blazar.store.sql.paging import follow_place, order_columns, parse_instant
 from blazar.store.sql.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assemble_leases
-from blazar.store.sql.tables import UTC_TIME, UtcTime, allocations, events, leases, reservations, resources
+from blazar.store.sql.tables import UtcTime, allocations, events, leases, reservations, resources
 from blazar.store.sql.transactions import Transactions
 
-_CHANGED_AT = sa.func.coalesce(leases.c.updated_at, leases.c.created_at, type_=UTC_TIME)
-# A lease that is not about to be released goes at its end.
-_LEAVES_AT = sa.func.coalesce(leases.c.release_at, leases.c.ends_at, type_=UTC_TIME)
-# The record keeps how a lease ended; shown is that it has ended.
-_STATUS = sa.case((leases.c.deleted_at.is_not(None), str(LeaseStatus.TERMINATED)), else_=leases.c.status)
+Conditions = Sequence[sa.ColumnElement[bool]]
+_ORDER = "sorted_by"
 SORT_KEYS: Mapping[str, sa.ColumnElement[Any]] = {
     "created_at": leases.c.created_at,
-    "updated_at": _CHANGED_AT,
+    "updated_at": leases.c.changed_at,
     "start_date": leases.c.starts_at,
     "end_date": leases.c.ends_at,
     "name": leases.c.name,
-    "status": _STATUS,
-    "release_at": _LEAVES_AT,
+    "status": leases.c.shown_status,
+    "release_at": leases.c.leaves_at,
 }
 _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = {
     **SORT_KEYS,
@@ -100,12 +97,16 @@ UNDONE = leases.c.id.in_(
         events.c.event_type == str(EventType.CREATE), events.c.status == str(EventStatus.ERROR)
     )
 )
-_OVER = sa.or_(leases.c.deleted_at.is_not(None), leases.c.status == str(LeaseStatus.TERMINATED))
-_STATES: Mapping[LeaseState, Sequence[sa.ColumnElement[bool]]] = {
-    LeaseState.CURRENT: (leases.c.deleted_at.is_(None), leases.c.status != str(LeaseStatus.TERMINATED)),
-    LeaseState.PAST: (_OVER, ~UNDONE),
-    LeaseState.ALL: (sa.or_(leases.c.deleted_at.is_(None), ~UNDONE),),
+_CURRENT: Conditions = (leases.c.is_over == 0,)
+_PAST: Conditions = (leases.c.is_over == 1, ~UNDONE)
+_OVER: Conditions = (leases.c.is_over == 1, sa.or_(leases.c.deleted_at.is_(None), ~UNDONE))
+_PARTS: Mapping[LeaseState, Sequence[Conditions]] = {
+    LeaseState.CURRENT: (_CURRENT,),
+    LeaseState.PAST: (_PAST,),
+    LeaseState.ALL: (_CURRENT, _OVER),
 }
+"""What a list is made of: each part in order is a range of an index."""
+_EVER = sa.or_(leases.c.deleted_at.is_(None), ~UNDONE)
 
 
 class LeasePages:
@@ -117,7 +118,7 @@ class LeasePages:
     def owner(self, lease_id: str) -> LeaseOwner:
         """Return whose a lease is, past ones too, in one statement; NotFound."""
         columns = (leases.c.id, leases.c.project_id, leases.c.user_id, leases.c.deleted_at)
-        query = sa.select(*columns).where(leases.c.id == lease_id, *_STATES[LeaseState.ALL])
+        query = sa.select(*columns).where(leases.c.id == lease_id, _EVER)
         with self._transactions.reading() as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
@@ -144,7 +145,7 @@ class LeasePages:
     def one(self, lease_id: str) -> LeaseDetails:
         """Return a lease, past ones too, in four statements; NotFound, also if its owner is another one by now."""
         with self._transactions.reading() as connection:
-            query = sa.select(*LEASE_COLUMNS).where(leases.c.id == lease_id, *_STATES[LeaseState.ALL])
+            query = sa.select(*LEASE_COLUMNS).where(leases.c.id == lease_id, _EVER)
             rows = connection.execute(query).all()
             if not rows:
                 raise unknown_lease(lease_id)
@@ -160,19 +161,39 @@ class LeasePages:
 
     def page(self, wanted: LeaseFilter, page: Page, *, now: datetime) -> LeasePage:
         """Return a page in at most five statements. InvalidInput if the marker names no lease of the project."""
-        where = [*_STATES[wanted.state], *_filter_conditions(wanted, now)]
-        key = SORT_KEYS[page.sort_key]
-        query = sa.select(*LEASE_COLUMNS).where(*where, *_follow_position(page, key, wanted.project_id))
-        query = query.order_by(*order_columns(page, key, leases.c.id))
+        where = _filter_conditions(wanted, now)
+        parts = [[*part, *where] for part in _PARTS[wanted.state]]
+        query = _select_page(parts, page, wanted.project_id)
         with self._transactions.reading() as connection:
-            rows = connection.execute(query.limit(page.limit + 1)).all()
+            rows = connection.execute(query).all()
             if not rows and isinstance(page.after, str):
                 _check_marker(connection, page.after, wanted.project_id)
             items = details_of(connection, rows[: page.limit], wanted)
-            total = sa.select(sa.func.count()).select_from(leases).where(*where)
-            count = connection.execute(total).scalar_one() if page.with_count else None
+            count = connection.execute(_count(parts)).scalar_one() if page.with_count else None
         more = len(rows) > page.limit
         return LeasePage(items, _position(items[-1].lease, page.sort_key) if more else None, count)
+
+
+def _select_page(parts: Sequence[Conditions], page: Page, project_id: str | None) -> sa.Executable:
+    """Return the query for a page, and one row more; of several parts, that many of each are read and merged."""
+    key = SORT_KEYS[page.sort_key]
+    after = _follow_position(page, key, project_id)
+    order = order_columns(page, key, leases.c.id)
+
+    def first(part: Conditions) -> sa.Select[Any]:
+        query = sa.select(*LEASE_COLUMNS, *(() if len(parts) == 1 else (key.label(_ORDER),)))
+        return query.where(*part, *after).order_by(*order).limit(page.limit + 1)
+
+    if len(parts) == 1:
+        return first(parts[0])
+    every = sa.union_all(*(sa.select(first(part).subquery()) for part in parts)).subquery()
+    columns = [every.c[column.name] for column in LEASE_COLUMNS]
+    return sa.select(*columns).order_by(*order_columns(page, every.c[_ORDER], every.c.id)).limit(page.limit + 1)
+
+
+def _count(parts: Sequence[Conditions]) -> sa.Select[Any]:
+    every = sa.or_(*(sa.and_(*part) for part in parts))
+    return sa.select(sa.func.count()).select_from(leases).where(every)
 
 
 def _filter_conditions(wanted: LeaseFilter, now: datetime) -> list[sa.ColumnElement[bool]]:

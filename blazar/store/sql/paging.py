@@ -10,6 +10,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.visitors import InternalTraversal
 
 from blazar.model.base.paging import Page, Position, unknown_marker
 
@@ -21,14 +23,46 @@ def order_columns(page: Page, key: Column, id_: Column) -> tuple[Column, Column]
     return (key.desc(), id_.desc()) if page.descending else (key, id_)
 
 
-def follow_place(page: Page, key: Column, id_: Column, place: Any, place_id: str) -> sa.ColumnElement[bool]:
-    """Return the condition for the items after a place: a value of the sort key and an id.
+class _Beyond(sa.ColumnElement[bool]):
+    """The condition that (key, id) is beyond a place in an order: a database begins at that place of an index.
 
-    What both parts of the alternative have in common stands before it: databases begin at that place of an index.
+    MariaDB reads no range for a comparison of rows; the others read none for the alternative of both parts.
     """
-    if page.descending:
-        return sa.and_(key <= place, sa.or_(key < place, id_ < place_id))
-    return sa.and_(key >= place, sa.or_(key > place, id_ > place_id))
+
+    inherit_cache = True
+    type = sa.Boolean()
+    _traverse_internals = [
+        ("compared", InternalTraversal.dp_clauseelement),
+        ("spelled", InternalTraversal.dp_clauseelement),
+    ]
+
+    def __init__(self, key: Column, id_: Column, place: Any, place_id: str, *, descending: bool) -> None:
+        at = place if isinstance(place, sa.ClauseElement) else sa.literal(place, key.type)
+        name = sa.literal(place_id, id_.type)
+        here, there = sa.tuple_(key, id_), sa.tuple_(at, name)
+        self.compared = here < there if descending else here > there
+        further, later = (key < at, id_ < name) if descending else (key > at, id_ > name)
+        # What both parts have in common stands before them: so a range is found, and not only the part of the index.
+        self.spelled = sa.and_(key <= at if descending else key >= at, sa.or_(further, sa.and_(key == at, later)))
+
+    def self_group(self, against: Any = None) -> Any:
+        """Return the condition itself: where there are no booleans it needs no comparison with one."""
+        return self
+
+
+@compiles(_Beyond)
+def _compare_rows(element: _Beyond, compiler: Any, **more: Any) -> str:
+    return str(compiler.process(element.compared, **more))
+
+
+@compiles(_Beyond, "mysql", "mariadb")
+def _spell_rows(element: _Beyond, compiler: Any, **more: Any) -> str:
+    return f"({compiler.process(element.spelled, **more)})"
+
+
+def follow_place(page: Page, key: Column, id_: Column, place: Any, place_id: str) -> sa.ColumnElement[bool]:
+    """Return the condition for the items after a place: a value of the sort key and an id; one range of an index."""
+    return _Beyond(key, id_, place, place_id, descending=page.descending)
 
 
 @dataclass(frozen=True, slots=True)

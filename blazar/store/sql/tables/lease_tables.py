@@ -7,6 +7,9 @@ import sqlalchemy as sa
 
 from blazar.store.sql.tables.columns import UTC_TIME, Id, LongText, metadata
 
+LEASE_ORDERS = ("created_at", "changed_at", "starts_at", "ends_at", "name", "shown_status", "leaves_at")
+"""The columns by which pages of leases are sorted."""
+
 leases = sa.Table(
     "leases",
     metadata,
@@ -56,6 +59,19 @@ leases = sa.Table(
     sa.Column("offer_terms", sa.JSON(none_as_null=True)),
     # NULL in leases without reminders (``blazar.model.leases.reminders``).
     sa.Column("reminders", sa.JSON(none_as_null=True)),
+    # By what lists sort and are parted; the database derives it, so that no writer can forget it.
+    sa.Column("changed_at", UTC_TIME, sa.Computed("coalesce(updated_at, created_at)")),
+    sa.Column("leaves_at", UTC_TIME, sa.Computed("coalesce(release_at, ends_at)")),
+    sa.Column(
+        "shown_status",
+        sa.String(16),
+        sa.Computed("CASE WHEN deleted_at IS NULL THEN status ELSE 'TERMINATED' END"),
+    ),
+    sa.Column(
+        "is_over",
+        sa.SmallInteger,
+        sa.Computed("CASE WHEN deleted_at IS NULL AND status <> 'TERMINATED' THEN 0 ELSE 1 END"),
+    ),
     # The waiting list; and what may be prolonged.
     sa.Index(None, "status", "queued_at"),
     sa.Index(None, "extend_until"),
@@ -64,16 +80,18 @@ leases = sa.Table(
     # What is not as it was promised, and what is about to be released: few of many.
     sa.Index(None, "degraded", "deleted_at"),
     sa.Index(None, "release_at"),
-    # The list of a project, oldest first; and the list of all.
-    sa.Index(None, "project_id", "deleted_at", "created_at"),
+    # The list of 1.0, oldest first: of a project; and of all.
+    sa.Index(None, "project_id", "deleted_at", "created_at", "id"),
     # What a project has had since an instant.
     sa.Index(None, "project_id", "ends_at"),
     sa.Index(None, "deleted_at", "created_at"),
-    # The list of all, past ones too; and of all that are not deleted, in other orders.
+    # What was made since an instant; and all that is not deleted, by its dates.
     sa.Index(None, "created_at"),
     sa.Index(None, "deleted_at", "starts_at"),
     sa.Index(None, "deleted_at", "ends_at"),
-    sa.Index(None, "deleted_at", "name"),
+    # A page in any order (``store.leases.pages``): of all, and of a project.
+    *(sa.Index(None, "is_over", key, "id") for key in LEASE_ORDERS),
+    *(sa.Index(None, "project_id", "is_over", key, "id") for key in LEASE_ORDERS),
 )
 
 reservations = sa.Table(
