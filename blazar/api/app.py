@@ -155,7 +155,8 @@ def _after(response: Response) -> Response:
     if modern:
         response.headers.setdefault("Vary", microversion.HEADER)
     else:
-        response.headers["Vary"] = "X-Auth-Token" if version is None else f"X-Auth-Token, {microversion.HEADER}"
+        said = ["X-Auth-Token", *([] if version is None else [microversion.HEADER]), *response.vary]
+        response.headers["Vary"] = ", ".join(said)
     if version is not None:
         response.headers[microversion.HEADER] = f"{microversion.SERVICE} {microversion.as_text(version)}"
     if response.status_code == 204:

@@ -22,7 +22,15 @@ from blazar.model.calendar.views import (
 )
 from blazar.model.feeds import Feed, FeedContent, FeedOwner, FeedPage, FeedQuestion, FeedRequest
 from blazar.model.journal.entries import HistoryPage
-from blazar.model.leases.details import BookedLease, ImmediateVerdict, LeaseDetails, LeaseFilter, LeaseOwner, LeasePage
+from blazar.model.leases.details import (
+    BookedLease,
+    ImmediateVerdict,
+    LeaseDetails,
+    LeaseFilter,
+    LeaseOwner,
+    LeasePage,
+    LeaseRows,
+)
 from blazar.model.leases.lease import Lease, LeaseRevision
 from blazar.model.leases.requests import IdempotencyKey, LeaseChange, LeaseRequest
 from blazar.model.resources.changes import Registration, ResourceChange
@@ -66,6 +74,9 @@ class Leases(Protocol):
 
     def by_id(self, lease_ids: Sequence[str]) -> tuple[Lease, ...]:
         """Return leases as a list shows them, of at most 1 000 ids and in any order; those gone are left out."""
+
+    def rows(self, lease_ids: Sequence[str]) -> LeaseRows:
+        """Return leases of at most 1 000 ids as a list shows them, as rows; of the first ids that fit one answer."""
 
     def one(self, lease_id: str) -> Lease:
         """Return one lease; NotFound."""

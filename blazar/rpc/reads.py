@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _BY_NOUN: Mapping[str, tuple[str, ...]] = {
-    "leases": ("all", "revisions", "by_id", "one", "owner", "details", "history", "page", "verdict", "replay"),
+    "leases": ("all", "revisions", "by_id", "rows", "one", "owner", "details", "history", "page", "verdict", "replay"),
     "resources": (
         "all",
         "page",

@@ -23,6 +23,7 @@ from blazar.store.feeds import FeedStore
 from blazar.store.journal.journal import KEPT_ENTRIES, JournalStore
 from blazar.store.leases.leases import LeaseStore
 from blazar.store.leases.pages import CloudObjectStore, LeasePages
+from blazar.store.leases.row_reads import LeaseRowStore
 from blazar.store.maintenance.plans import MaintenancePlanStore
 from blazar.store.maintenance.windows import MaintenanceStore
 from blazar.store.managers.presence import ManagerStore
@@ -84,7 +85,7 @@ class Store:
         self.transactions = Transactions(engine)
         catalogs = CatalogCache()
         self.lease_pages, self.cloud_objects = LeasePages(self.transactions), CloudObjectStore(self.transactions)
-        self.idempotency = IdempotencyStore(self.transactions)
+        self.idempotency, self.lease_rows = IdempotencyStore(self.transactions), LeaseRowStore(self.transactions)
         self.kept_calendars = kept = KeptCalendars(self.transactions, catalogs, most=limits.kept_uses)
         self.calendar = CalendarStore(self.transactions, catalogs, kept, cleaning_time=cleaning_time)
         prices = PriceListCache()

@@ -270,6 +270,7 @@ OUR_OWN = {
     "blazar.model.energy.carbon": "the curve of a site, which an operator names; at most so many lines",
     "blazar.model.leases.reminders": "what a lease keeps",
     "blazar.model.leases.stored": "what a lease keeps",
+    "blazar.api.leases.v1_0.texts": "what a lease keeps",
     "blazar.model.use.policy": "what a lease keeps",
     "blazar.model.queue": "what a lease keeps",
     "blazar.resources.floating_ips.registration": "subnets and addresses as Neutron tells them, addresses to register",

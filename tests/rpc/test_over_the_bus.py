@@ -23,6 +23,7 @@ from blazar.messaging import NAMESPACE, VERSION, target
 from blazar.model.base import errors
 from blazar.model.base.errors import BlazarError, ManagerUnavailable
 from blazar.model.base.window import Window
+from blazar.model.leases.details import LeaseRows
 from blazar.model.leases.lease import Lease, LeaseRevision
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import LeaseStatus
@@ -269,6 +270,9 @@ class Shelf:
     def by_id(self, lease_ids: Any) -> tuple[Lease, ...]:
         self.asked.append(len(lease_ids))
         return tuple(self.known[i] for i in reversed(lease_ids) if i in self.known)
+
+    def rows(self, lease_ids: Any) -> LeaseRows:
+        return LeaseRows(len(lease_ids), waiting=self.by_id(lease_ids))
 
 
 def shelf(count: int) -> Shelf:

@@ -69,6 +69,7 @@ from blazar.model.leases.details import (
     LeaseFilter,
     LeaseOwner,
     LeasePage,
+    LeaseRows,
     LeaseState,
 )
 from blazar.model.leases.lease import (
@@ -294,6 +295,18 @@ leases = st.builds(
     offer=st.none() | st.builds(TransferOffer, texts, maybe_text, maybe_text, texts, instants, instants),
 )
 revisions = st.builds(LeaseRevision, id=texts, revision=st.integers(0, 2**31))
+lease_rows = st.builds(
+    LeaseRows,
+    read=numbers,
+    leases=several(
+        st.tuples(texts, numbers, *[texts] * 5, maybe_text, texts, st.booleans(), texts, maybe_text),
+    ),
+    reservations=several(
+        st.tuples(*[texts] * 3, maybe_text, texts, st.booleans(), st.booleans(), *[texts] * 3, maybe_text, maybe_text)
+    ),
+    events=several(st.tuples(*[texts] * 3, maybe_text, maybe_text, texts, maybe_text)),
+    waiting=several(leases),
+)
 durations = st.builds(
     Duration, *[st.integers(0, 99)] * 4, zone=st.sampled_from(["UTC", "Europe/Paris"]), backward=st.booleans()
 )
@@ -694,6 +707,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.all": {"project_id": maybe_text},
     "leases.revisions": {"project_id": maybe_text},
     "leases.by_id": {"lease_ids": st.lists(texts)},
+    "leases.rows": {"lease_ids": st.lists(texts)},
     "leases.one": {"lease_id": texts},
     "leases.create": {"request": lease_requests},
     "leases.update": {"lease_id": texts, "change": lease_changes},
@@ -830,6 +844,7 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "leases.all": several(leases),
     "leases.revisions": several(revisions),
     "leases.by_id": several(leases),
+    "leases.rows": lease_rows,
     "leases.one": leases,
     "leases.create": leases,
     "leases.update": leases,

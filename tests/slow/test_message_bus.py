@@ -31,6 +31,7 @@ from blazar.cmd import config
 from blazar.messaging import transport
 from blazar.model.base.errors import ManagerUnavailable
 from blazar.model.base.window import Window
+from blazar.model.leases.details import LeaseRows
 from blazar.model.leases.lease import Lease, LeaseRevision
 from blazar.model.leases.requests import LeaseRequest
 from blazar.model.leases.reservation import Content, Reservation
@@ -248,6 +249,10 @@ class Shelf:
 
     def by_id(self, lease_ids: Any) -> tuple[Lease, ...]:
         return tuple(self._leases[lease_id] for lease_id in lease_ids)
+
+    def rows(self, lease_ids: Any) -> LeaseRows:
+        # As the store does, which counts what fits into a message.
+        return LeaseRows(len(lease_ids[:50]), waiting=self.by_id(lease_ids[:50]))
 
 
 @pytest.mark.parametrize(

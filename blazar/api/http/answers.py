@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain, islice
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from flask import Response, request
@@ -25,7 +28,7 @@ from blazar.api.http.identity import Caller
 from blazar.api.http.queries import marker_of
 from blazar.api.http.routes import Caching, in_header
 from blazar.api.http.shapes import Json
-from blazar.model.base.errors import FaultPlace, InvalidInput, PreconditionFailed
+from blazar.model.base.errors import BlazarError, FaultPlace, InvalidInput, PreconditionFailed
 from blazar.model.base.paging import Position
 from blazar.model.leases.requests import IdempotencyKey
 
@@ -33,6 +36,8 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+LOG = logging.getLogger(__name__)
 
 COMPRESSED_FROM = 1024
 """Bodies of fewer bytes are not compressed."""
@@ -190,6 +195,74 @@ def _compress(response: Response) -> None:
         name, compressed = coding
         response.set_data(compressed(raw))
         response.headers["Content-Encoding"] = name
+
+
+class _Packer(Protocol):
+    """Compresses a body that comes in pieces."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        """Return what is ready of the compressed body."""
+
+    def flush(self) -> bytes:
+        """Return the rest of it."""
+
+
+def stream_json(opening: bytes, pieces: Iterator[bytes], closing: bytes) -> Response:
+    """Return a long list at 1.0, sent while it is read; the pieces are joined by commas, and empty ones left out.
+
+    The first two are read at once: what goes wrong until then is an error as any other, and a list of one piece is
+    sent as a whole. What goes wrong later cuts the answer off before its end, as a proxy and the client can tell. A
+    client that has left stops the reading.
+    """
+    filled = filter(None, pieces)
+    head = list(islice(filled, 2))
+    if len(head) < 2:
+        raw = b"".join((opening, *head, closing))
+        response = Response(raw, mimetype=JSON)
+        response.vary.add("Accept-Encoding")
+        if len(raw) >= COMPRESSED_FROM and (found := _packer()) is not None:
+            name, packer = found
+            response.set_data(packer.compress(raw) + packer.flush())
+            response.headers["Content-Encoding"] = name
+        return response
+    # Later pieces are read after the request has left its context.
+    later = _read_within(copy_context(), filled)
+    parts = chain((opening + head[0],), (b"," + piece for piece in chain(head[1:], later)), (closing,))
+    found = _packer()
+    response = Response(parts if found is None else _pack(found[1], parts), mimetype=JSON)
+    response.call_on_close(later.close)
+    response.vary.add("Accept-Encoding")
+    if found is not None:
+        response.headers["Content-Encoding"] = found[0]
+    return response
+
+
+def _packer() -> tuple[str, _Packer] | None:
+    """Return the coding of a long list that the caller likes best: at the lowest level, which costs the least time."""
+    coding = _coding()
+    if coding is None:
+        return None
+    if coding[0] == "zstd":
+        return "zstd", zstd.ZstdCompressor(level=ZSTANDARD_LEVEL)
+    return "gzip", zlib.compressobj(1, zlib.DEFLATED, GZIP)
+
+
+def _read_within(context: Context, pieces: Iterator[bytes]) -> Generator[bytes]:
+    """Yield pieces that are read in a context; log why there are no more."""
+    end = b""
+    try:
+        while piece := context.run(next, pieces, end):
+            yield piece
+    except BlazarError as error:
+        LOG.error("A list is cut off, as its rest cannot be read: %s: %s", type(error).__name__, error.message)
+        raise
+
+
+def _pack(packer: _Packer, parts: Iterable[bytes]) -> Iterator[bytes]:
+    for part in parts:
+        if packed := packer.compress(part):
+            yield packed
+    yield packer.flush()
 
 
 _IF_MATCH = "If-Match"

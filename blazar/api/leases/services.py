@@ -3,7 +3,7 @@
 
 The id and the revision of a lease determine its JSON. A list of thousands of leases of which a few have changed since
 the last list takes milliseconds: one statement reads the revisions, and only new or changed leases are read and
-rendered.
+rendered. A longer list goes through memory some hundred leases at a time.
 
 Requests wait until an immediate lease is handed over or refused: few, as each holds a thread of the API. They hold no
 thread of a manager: each look is a call of its own, and one statement. The limit itself is kept by the managers, so
@@ -12,57 +12,58 @@ that a lease is also decided if nobody waits any more.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from itertools import islice
+from typing import Protocol
 
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import ManagerUnavailable, StoreUnavailable, TooManyRequests
-from blazar.model.leases.details import ImmediateVerdict
-from blazar.model.leases.lease import Lease
+from blazar.model.leases.details import ImmediateVerdict, LeaseRows, LeaseText
+from blazar.model.leases.lease import LeaseRevision
 from blazar.model.leases.states import LeaseKind
 from blazar.rpc.interface import Manager
 
-MOST_BYTES = 128 * 1024 * 1024
-"""Room for about 80 000 leases of typically 1.5 KB."""
+MOST_BYTES = 24 * 1024 * 1024
+"""Room for about 13 000 leases of typically 1.5 KB."""
 
-MOST_BY_ID = 500
-"""If more leases than this are missing from the cache, the whole list is read instead."""
+READ_AT_ONCE = 500
+"""Leases that are read by one call."""
 
-_OVERHEAD = 300
+SENT_AT_ONCE = 2000
+"""Leases of a list that are in memory beside the cache."""
+
+_OVERHEAD = 400
 """Approximate overhead of a cached lease in bytes."""
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-"""One shared encoder: ``json.dumps`` creates a new one at every call."""
+
+class RowWriter(Protocol):
+    """Writes leases as JSON."""
+
+    def write(self, rows: LeaseRows) -> Iterable[LeaseText]:
+        """Return the leases of rows, in any order."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    revision: int
-    project_id: str
-    text: bytes
-
-    @property
-    def size(self) -> int:
-        return len(self.text) + _OVERHEAD
+def _size(kept: LeaseText) -> int:
+    return len(kept.text) + _OVERHEAD
 
 
 class RenderedLeases:
-    """A thread-safe cache of leases rendered by ``shown``, at most ``most_bytes`` large.
+    """A thread-safe cache of leases as ``writer`` writes them, at most ``most_bytes`` large.
 
-    It drops the leases rendered longest ago first. A deleted lease is dropped by the first list that lacks it.
+    It drops the leases written longest ago first; of a list that is longer it keeps the first ones, so that the next
+    list finds these. A deleted lease is dropped by the first list that lacks it.
     """
 
-    def __init__(self, shown: Callable[[Lease], dict[str, Any]], *, most_bytes: int = MOST_BYTES) -> None:
-        self._shown = shown
+    def __init__(self, writer: RowWriter, *, most_bytes: int = MOST_BYTES) -> None:
+        self._writer = writer
         self._most_bytes = most_bytes
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, LeaseText] = OrderedDict()
         self._of_project: dict[str, set[str]] = {}
         self._bytes = 0
         self._lock = threading.Lock()
@@ -72,23 +73,53 @@ class RenderedLeases:
         """The approximate size of the cache in bytes."""
         return self._bytes
 
-    def all(self, manager: Manager, project_id: str | None) -> list[bytes]:
-        """Return the JSON of a project's leases (None: all leases), oldest first. The caller may modify the list."""
+    def pieces(self, manager: Manager, project_id: str | None) -> Iterator[list[bytes]]:
+        """Yield the JSON of a project's leases (None: all leases), oldest first, some at a time."""
         wanted = manager.leases.revisions(project_id)
+        self._drop_others(wanted, project_id)
+        room = self._most_bytes
+        while wanted:
+            part, missing = self._take(wanted)
+            wanted = wanted[len(part) :]
+            if missing:
+                for text in self._read(manager, missing):
+                    # One that went to another project since is no lease of this one any more.
+                    if project_id in (None, text.project_id):
+                        part[text.id] = text
+                        if room >= _size(text):
+                            self._keep(text)
+            room -= sum(_size(text) for text in part.values() if text is not None)
+            # A lease that was deleted between the two reads is in neither.
+            yield [text.text for text in part.values() if text is not None]
+
+    def _take(self, wanted: Sequence[LeaseRevision]) -> tuple[dict[str, LeaseText | None], list[str]]:
+        """Return the next leases of a list, as far as they are known, and the ids of those to be read."""
+        part: dict[str, LeaseText | None] = {}
+        missing: list[str] = []
         with self._lock:
-            found = {w.id: kept.text for w in wanted if (kept := self._kept.get(w.id)) and kept.revision == w.revision}
-            known = self._kept.keys() if project_id is None else self._of_project.get(project_id, set())
-            if len(known) > len(found):
-                for lease_id in known - {w.id for w in wanted}:
-                    self._drop(lease_id)
-        missing = [w.id for w in wanted if w.id not in found]
-        if missing:
-            fresh = manager.leases.by_id(missing) if len(missing) <= MOST_BY_ID else manager.leases.all(project_id)
-            # One that went to another project since is no lease of this one any more.
-            ours = (lease for lease in fresh if project_id in (None, lease.project_id))
-            found |= {lease.id: self._keep(lease) for lease in ours if lease.id not in found}
-        # A lease that was deleted between the two reads is in neither.
-        return [found[w.id] for w in wanted if w.id in found]
+            for revision in islice(wanted, SENT_AT_ONCE):
+                kept = self._kept.get(revision.id)
+                part[revision.id] = kept if kept is not None and kept.revision == revision.revision else None
+                if part[revision.id] is None:
+                    missing.append(revision.id)
+                    if len(missing) == READ_AT_ONCE:
+                        break
+        return part, missing
+
+    def _read(self, manager: Manager, lease_ids: list[str]) -> Iterator[LeaseText]:
+        while lease_ids:
+            rows = manager.leases.rows(lease_ids)
+            yield from self._writer.write(rows)
+            lease_ids = lease_ids[rows.read :]
+
+    def _drop_others(self, wanted: Sequence[LeaseRevision], project_id: str | None) -> None:
+        """Remove what a list lacks."""
+        with self._lock:
+            left = set(self._kept if project_id is None else self._of_project.get(project_id, ()))
+            if left:
+                left.difference_update(revision.id for revision in wanted)
+            for lease_id in left:
+                self._drop(lease_id)
 
     def drop(self, lease_id: str) -> None:
         """Remove a lease from the cache."""
@@ -104,23 +135,20 @@ class RenderedLeases:
 
     def _drop(self, lease_id: str) -> None:
         if (kept := self._kept.pop(lease_id, None)) is not None:
-            self._bytes -= kept.size
+            self._bytes -= _size(kept)
             of_project = self._of_project[kept.project_id]
             of_project.discard(lease_id)
             if not of_project:
                 del self._of_project[kept.project_id]
 
-    def _keep(self, lease: Lease) -> bytes:
-        text = _encode(self._shown(lease)).encode()
-        kept = _Kept(lease.revision, lease.project_id, text)
+    def _keep(self, text: LeaseText) -> None:
         with self._lock:
-            self._drop(lease.id)
-            self._kept[lease.id] = kept
-            self._of_project.setdefault(lease.project_id, set()).add(lease.id)
-            self._bytes += kept.size
+            self._drop(text.id)
+            self._kept[text.id] = text
+            self._of_project.setdefault(text.project_id, set()).add(text.id)
+            self._bytes += _size(text)
             while self._bytes > self._most_bytes:
                 self._drop(next(iter(self._kept)))
-        return text
 
 
 MOST = 8

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -41,6 +41,7 @@ from blazar.model.leases.details import (
     LeaseFilter,
     LeaseOwner,
     LeasePage,
+    LeaseRows,
 )
 from blazar.model.leases.lease import Lease, LeaseRevision
 from blazar.model.leases.requests import IdempotencyKey, LeaseChange, LeaseRequest
@@ -206,6 +207,10 @@ class LeaseService:
     def by_id(self, lease_ids: Collection[str]) -> tuple[Lease, ...]:
         """Return leases as a list shows them; deleted ones are left out."""
         return self._runtime.store.leases.by_ids(lease_ids)
+
+    def rows(self, lease_ids: Sequence[str]) -> LeaseRows:
+        """Return leases as a list shows them, as rows; deleted ones are left out."""
+        return self._runtime.store.lease_rows.read(lease_ids)
 
     def one(self, lease_id: str) -> Lease:
         """Return one lease; NotFound."""

@@ -116,3 +116,43 @@ class LeasePage:
     items: tuple[LeaseDetails, ...]
     following: Position | None = None
     count: int | None = None
+
+
+# Leases as rows of texts, for lists of tens of thousands that are written as JSON at once: a value for each lease,
+# reservation and event costs more than all the rest of such a list. Instants are texts in UTC to the second or finer,
+# ``2030-04-01 08:00:00.25``; JSON is text as it is stored.
+
+LeaseRow = tuple[str, int, str, str, str, str, str, str | None, str, bool, str, str | None]
+"""Id, revision, name, user, project, start, end, trust, status, whether it is degraded, made at, changed at."""
+
+ReservationRow = tuple[str, str, str, str | None, str, bool, bool, str, str, str, str | None, str | None]
+"""Lease, id, type, the id that 1.0 shows, status, whether resources are missing and have changed, parameters and cloud
+ids as JSON, made at, changed at, the reservation that it is a part of."""
+
+EventRow = tuple[str, str, str, str | None, str | None, str, str | None]
+"""Lease, id, type, time, status, made at, changed at."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRows:
+    """Some leases as a list shows them, with their reservations and events in order; those gone are left out.
+
+    ``read`` is how many of the ids that were asked for have been looked for, from the first one on: long leases fill
+    a message before all ids are read. ``waiting`` are those with dates of an estimate, which take more than a row.
+    """
+
+    read: int
+    leases: tuple[LeaseRow, ...] = ()
+    reservations: tuple[ReservationRow, ...] = ()
+    events: tuple[EventRow, ...] = ()
+    waiting: tuple[Lease, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseText:
+    """A lease as JSON, and what says whether that is still right, and whose it is."""
+
+    id: str
+    revision: int
+    project_id: str
+    text: bytes

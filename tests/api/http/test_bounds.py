@@ -16,39 +16,44 @@ from blazar.api.http.openapi import Served
 from blazar.api.kinds.hosts.requests import HOST_CREATE
 from blazar.api.leases import limits
 from blazar.api.leases.services import LeaseServices, RenderedLeases
-from blazar.api.leases.v1_0 import render
+from blazar.api.leases.v1_0.formats import V1_0
 from blazar.api.leases.v1_0.schemas import LEASE_CREATE
 from blazar.api.parts import all_parts
 from blazar.model.base.errors import InvalidInput
 from tests.api.conftest import token
 from tests.api.leases.test_rest_v1 import HOST_RESERVATION, LEASE, create
+from tests.world import World
+
+
+def list_with(rendered: RenderedLeases, world: World, project_id: str | None) -> list[bytes]:
+    return [text for piece in rendered.pieces(world.manager, project_id) for text in piece]
 
 
 def test_the_cache_of_leases_is_limited_in_bytes(world):
     for number in range(3):
         world.lease(start=timedelta(days=number + 1), name=str(number))
         world.clock.by(seconds=1)
-    unbounded = RenderedLeases(render.lease)
-    unbounded.all(world.manager, None)
-    rendered = RenderedLeases(render.lease, most_bytes=unbounded.size - 1)
+    unbounded = RenderedLeases(V1_0.writer)
+    list_with(unbounded, world, None)
+    rendered = RenderedLeases(V1_0.writer, most_bytes=unbounded.size - 1)
     for _ in range(2):
-        assert [json.loads(text)["name"] for text in rendered.all(world.manager, None)] == ["0", "1", "2"]
+        assert [json.loads(text)["name"] for text in list_with(rendered, world, None)] == ["0", "1", "2"]
         assert 0 < rendered.size < unbounded.size
 
 
 @pytest.mark.parametrize("listing", [None, "physics"])
 def test_a_deleted_lease_leaves_the_cache(world, listing):
     lease, other = world.lease(), world.lease(project="art", start=timedelta(days=1))
-    rendered = RenderedLeases(render.lease)
-    assert len(rendered.all(world.manager, None)) == 2
+    rendered = RenderedLeases(V1_0.writer)
+    assert len(list_with(rendered, world, None)) == 2
     both = rendered.size
     world.manager.leases.delete(lease.id)
     world.run()
-    assert len(rendered.all(world.manager, listing)) == (1 if listing is None else 0)
+    assert len(list_with(rendered, world, listing)) == (1 if listing is None else 0)
     assert 0 < rendered.size < both
     world.manager.leases.delete(other.id)
     world.run()
-    assert rendered.all(world.manager, None) == []
+    assert list_with(rendered, world, None) == []
     assert rendered.size == 0
 
 

@@ -367,7 +367,7 @@ def test_every_answer_has_a_request_id_and_a_versioned_one_its_version(http):
     assert re.fullmatch(r"req-[0-9a-f-]{36}", plain.headers["x-openstack-request-id"])
     assert "11111111-2222" not in plain.headers["x-openstack-request-id"]
     assert plain.headers["OpenStack-API-Version"] == "reservation 1.0"
-    assert plain.headers["Vary"] == "X-Auth-Token, OpenStack-API-Version"
+    assert plain.headers["Vary"] == "X-Auth-Token, OpenStack-API-Version, Accept-Encoding"
     for header in ("reservation latest", "reservation 1.0", "compute 2.90", "compute 2.90, reservation 1.0"):
         assert http.get("/v1/leases", headers={"OpenStack-API-Version": header}).status_code == 200
     error = http.get("/v1/leases/nobody")

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.api.leases.services import RenderedLeases
-from blazar.api.leases.v1_0 import render
+from blazar.api.leases.v1_0.formats import V1_0
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.surgery import OfferRequest, Terms
@@ -88,7 +88,7 @@ def test_the_former_user_of_the_project_asks_again(world, monkeypatch):
 
 def test_a_list_of_the_giver_does_not_show_what_went_while_it_was_read(world, monkeypatch):
     lease, other = offered(world), world.lease(a_host(1), start=HOUR)
-    rendered = RenderedLeases(render.lease)
+    rendered = RenderedLeases(V1_0.writer)
     listed = world.manager.leases.revisions
 
     def once(project_id):
@@ -98,6 +98,6 @@ def test_a_list_of_the_giver_does_not_show_what_went_while_it_was_read(world, mo
         return found
 
     monkeypatch.setattr(world.manager.leases, "revisions", once)
-    (text,) = rendered.all(world.manager, PROJECT)
+    ((text,),) = rendered.pieces(world.manager, PROJECT)
     assert other.id in text.decode()
-    assert len(rendered.all(world.manager, "computing")) == 1
+    assert [len(piece) for piece in rendered.pieces(world.manager, "computing")] == [1]

@@ -13,6 +13,7 @@ from blazar.api.http.identity import Caller
 from blazar.api.http.routes import Body
 from blazar.api.http.shapes import RESERVATION_ID, Json
 from blazar.api.leases.v1_0 import render, schemas
+from blazar.api.leases.v1_0.texts import LeaseWriter
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import NOW, Moment
 from blazar.model.leases.lease import Lease
@@ -76,6 +77,7 @@ class LeaseFormat:
     moment: Callable[[str, str], Moment]
     date: Callable[[str, str], datetime]
     shown: Callable[[Lease], Json]
+    writer: LeaseWriter
     one: str | None = None
     many: str | None = None
 
@@ -117,6 +119,7 @@ V1_0 = LeaseFormat(
     moment=parse_minute_or_now,
     date=parse_minute,
     shown=render.lease,
+    writer=LeaseWriter(render.lease),
     one="lease",
     many="leases",
 )
@@ -135,6 +138,7 @@ V2 = LeaseFormat(
     moment=parse_instant,
     date=parse_instant,
     shown=render.lease_of_v2,
+    writer=LeaseWriter(render.lease_of_v2, of_v2=True),
 )
 ALL = (V1_0, V2)
 

@@ -48,11 +48,17 @@ KEYS_OF_V2 = (
 def lease(value: Lease) -> Json:
     """Render a lease."""
     found = value.as_estimated
-    reservations = (describe_reservation(found.id, r, _known_parameters(r)) for r in found.asked_for)
-    return describe_lease(found, reservations, status=_EARLIER.get(found.status, found.status).value)
+    reservations = (describe_reservation(found.id, r, find_known_parameters(r)) for r in found.asked_for)
+    return describe_lease(found, reservations, status=show_status(found.status))
 
 
-def _known_parameters(reservation: Reservation) -> Json:
+def show_status(status: LeaseStatus) -> str:
+    """Return the status that is shown of a lease in this one."""
+    return _EARLIER.get(status, status).value
+
+
+def find_known_parameters(reservation: Reservation) -> Json:
+    """Return what of a reservation its type gives, as far as clients of 1.0 know it."""
     hidden = NEWER.get(reservation.resource_type, frozenset())
     return {key: value for key, value in reservation.shown.items() if key not in hidden}
 
