@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeVar, cast
 
 from flask import current_app, request
@@ -60,7 +61,7 @@ def services() -> Services:
     return cast(Services, current_app.extensions[EXTENSION])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """A request whose caller is known, and the route that serves it.
 
@@ -88,7 +89,7 @@ class Call:
         sent = queries.decode_query(request.query_string)
         return queries.read(self.route.parameters, sent, self.services.bounds.pages)
 
-    @property
+    @cached_property
     def is_operator(self) -> bool:
         """Whether the caller is an operator."""
         return self.services.policy.allows("admin", self.caller)

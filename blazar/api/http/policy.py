@@ -8,12 +8,13 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from oslo_config import cfg
-from oslo_policy import policy
+from oslo_policy import _checks, policy
 
 from blazar.api.http.identity import Caller
 from blazar.api.http.microversion import MAX_VERSION, MIN_VERSION
@@ -172,6 +173,57 @@ _NO_RULES: Mapping[type[Exception], str] = {
 _UNNAMED = (cfg.Locations.opt_default, cfg.Locations.set_default)
 
 
+MOST_DECISIONS = 4096
+"""How many decisions are remembered; beyond that all are forgotten."""
+
+_WITHOUT_SERVER = (
+    _checks.TrueCheck,
+    _checks.FalseCheck,
+    _checks.NotCheck,
+    _checks.AndCheck,
+    _checks.OrCheck,
+    _checks.RuleCheck,
+    _checks.RoleCheck,
+    _checks.GenericCheck,
+)
+"""The checks that depend on nothing but the rules, the caller and the target."""
+
+
+class Decisions:
+    """Remembers what the rules of one enforcer decide, if none of them asks a server or is of another library."""
+
+    def __init__(self, enforcer: policy.Enforcer) -> None:
+        self.enforcer = enforcer
+        self._lasting = all(_lasts(check) for check in enforcer.rules.values())
+        self._known: dict[Hashable, bool] = {}
+
+    def decide(self, rule: str, aim: Mapping[str, str], caller: Caller, decide: Callable[[], bool]) -> bool:
+        """Return what is known of a caller and a target, or else what ``decide`` returns; its errors are not kept."""
+        if not self._lasting:
+            return decide()
+        credentials = tuple(caller.credentials.items())
+        key = rule, tuple(aim.items()), caller.user_id, caller.project_id, caller.roles, credentials
+        try:
+            known = self._known.get(key)
+        except TypeError:
+            # A credential that is a list or the like.
+            return decide()
+        if known is None:
+            known = decide()
+            if len(self._known) >= MOST_DECISIONS:
+                self._known.clear()
+            self._known[key] = known
+        return known
+
+
+def _lasts(check: object) -> bool:
+    """Return whether a check always decides the same of the same."""
+    if type(check) not in _WITHOUT_SERVER:
+        return False
+    parts = [check.rule] if isinstance(check, _checks.NotCheck) else getattr(check, "rules", ())
+    return all(map(_lasts, parts))
+
+
 class Policy:
     """Authorizes by rule, caller and target, with the rules of ``parts``.
 
@@ -194,6 +246,7 @@ class Policy:
         self._files_seen = self._files()
         self._checked_at = time.monotonic()
         self._load(self._enforcer)
+        self._decisions = Decisions(self._enforcer)
         section = conf.oslo_policy
         location = conf.get_location("policy_file", "oslo_policy")
         named = location is not None and location.location not in _UNNAMED
@@ -204,19 +257,14 @@ class Policy:
 
     def allows(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> bool:
         """Return whether the rule allows the caller to act on the target (default: the caller's own project)."""
-        credentials = {
-            **caller.credentials,
-            "user_id": caller.user_id,
-            "roles": list(caller.roles),
-            "is_admin": False,
-        }
-        if caller.project_id:
-            credentials["project_id"] = caller.project_id
         aim = dict(target) if target is not None else {"project_id": caller.project_id, "user_id": caller.user_id}
         # Two empty ids would match, but an unscoped caller is a member of no project: without the key nothing matches.
         aim = {key: value for key, value in aim.items() if value or key != "project_id"}
+        enforcer, decisions = self._current(), self._decisions
+        if decisions.enforcer is not enforcer:
+            decisions = self._decisions = Decisions(enforcer)
         try:
-            decision = self._decide(rule, aim, credentials)
+            decision = decisions.decide(rule, aim, caller, partial(_ask, enforcer, rule, aim, caller))
         except (OSError, RuntimeError) as error:
             # A check that asks a server: the library tells an expired deadline as a RuntimeError.
             self._trouble.log_failure(f"{rule} cannot be decided: {error}")
@@ -226,12 +274,6 @@ class Policy:
         if self._trouble.lasts:
             self._trouble.log_recovery()
         return decision
-
-    def _decide(self, rule: str, aim: Mapping[str, str], credentials: dict[str, object]) -> bool:
-        for _ in range(TRIES - 1):
-            with suppress(SystemError):
-                return bool(self._current().enforce(rule, aim, credentials, do_raise=False))
-        return bool(self._current().enforce(rule, aim, credentials, do_raise=False))
 
     def check(self, rule: str, caller: Caller, target: Mapping[str, str] | None = None) -> None:
         """Raise Denied, which names the rule, if the rule does not allow it."""
@@ -325,6 +367,17 @@ class Policy:
             except OSError as error:
                 LOG.debug("Policy in %s cannot be read: %s", path, error)
         return found
+
+
+def _ask(enforcer: policy.Enforcer, rule: str, aim: Mapping[str, str], caller: Caller) -> bool:
+    """Return what the library decides. OSError, RuntimeError: a server that is to decide does not answer."""
+    credentials = {**caller.credentials, "user_id": caller.user_id, "roles": list(caller.roles), "is_admin": False}
+    if caller.project_id:
+        credentials["project_id"] = caller.project_id
+    for _ in range(TRIES - 1):
+        with suppress(SystemError):
+            return bool(enforcer.enforce(rule, aim, credentials, do_raise=False))
+    return bool(enforcer.enforce(rule, aim, credentials, do_raise=False))
 
 
 def explain_unread(file: Path) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from oslo_config import cfg
 from oslo_policy import opts
+from oslo_policy import policy as oslo
 
 from blazar.api.app import create_app
 from blazar.api.http.identity import Caller
@@ -350,3 +351,40 @@ def test_a_policy_file_in_json_is_read_as_yaml(tmp_path):
 def test_the_default_policy_file_may_be_missing(caplog):
     assert Policy(parts=all_parts()).allows("blazar:leases:get", READER_OF_ART, THEIRS)
     assert not errors(caplog)
+
+
+def test_a_decision_is_remembered_for_the_same_caller_and_target_alone(tmp_path, monkeypatch):
+    rules = policy(tmp_path)
+    asked, enforce = [], oslo.Enforcer.enforce
+
+    def note(enforcer, rule, target, creds, **more):
+        asked.append((rule, dict(target), creds["user_id"]))
+        return enforce(enforcer, rule, target, creds, **more)
+
+    monkeypatch.setattr(oslo.Enforcer, "enforce", note)
+    for _ in range(3):
+        assert rules.allows("blazar:leases:get", FRIDA, THEIRS)
+        assert not rules.allows("blazar:leases:get", VISITOR, {"project_id": "elsewhere", "user_id": "x"})
+        assert not rules.allows("blazar:leases:get", CURIE, THEIRS)
+        assert not rules.allows("admin", FRIDA, THEIRS)
+    assert len(asked) == 4
+
+
+def test_what_a_server_may_decide_is_asked_each_time(tmp_path, monkeypatch):
+    rules = policy(tmp_path, '"blazar:leases:get": "rule:admin or http://127.0.0.1:1/decide"')
+    asked, enforce = [], oslo.Enforcer.enforce
+
+    def note(enforcer, rule, target, creds, **more):
+        asked.append(rule)
+        return enforce(enforcer, rule, target, creds, **more)
+
+    monkeypatch.setattr(oslo.Enforcer, "enforce", note)
+    for _ in range(3):
+        assert rules.allows("blazar:leases:post", FRIDA, THEIRS)
+    assert len(asked) == 3
+
+
+def test_a_caller_with_a_credential_that_is_a_list_is_decided_each_time(tmp_path):
+    rules = policy(tmp_path)
+    listed = Caller("frida", "art", ("member", "reader"), {"groups": ["a", "b"]})
+    assert rules.allows("blazar:leases:get", listed, THEIRS) is rules.allows("blazar:leases:get", listed, THEIRS)
