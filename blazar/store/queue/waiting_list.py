@@ -102,13 +102,11 @@ class WaitingListStore:
 
     def is_anybody_waiting(self) -> bool:
         """Return whether a lease waits; one statement."""
-        with self._transactions.reading() as connection:
-            return bool(connection.execute(_ANYBODY).scalar_one())
+        return bool(self._transactions.select(_ANYBODY)[0][0])
 
     def has_work(self) -> bool:
         """Return whether a lease waits, or may have been promised a start; one statement."""
-        with self._transactions.reading() as connection:
-            return bool(connection.execute(_ANY_WORK).scalar_one())
+        return bool(self._transactions.select(_ANY_WORK)[0][0])
 
     def load_promised(self) -> tuple[tuple[Lease, tuple[Allocation, ...]], ...]:
         """Return the leases that were promised a start, with all their events and what they hold.

@@ -54,7 +54,13 @@ def _impatient(connection: Any) -> Any:
         def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **more: Any) -> Any:
             if self.answer_seconds is None:
                 return super().wait(gen, *arguments, **more)
-            return super().wait(_give_up_after(self.answer_seconds, gen, self._abandon), *arguments, **more)
+            try:
+                wanted = next(gen)
+            except StopIteration as over:
+                # Nothing was sent, as where the driver only notes how the next transaction begins.
+                return over.value
+            limited = _give_up_after(self.answer_seconds, gen, wanted, self._abandon)
+            return super().wait(limited, *arguments, **more)
 
         def _abandon(self) -> None:
             # What the server does later is of no use to anybody: its transaction ends with the connection.
@@ -65,12 +71,14 @@ def _impatient(connection: Any) -> Any:
 
 
 def _give_up_after(
-    seconds: float, exchange: Generator[Any, Any, Any], give_up: Callable[[], None]
+    seconds: float, exchange: Generator[Any, Any, Any], wanted: Any, give_up: Callable[[], None]
 ) -> Generator[Any, Any, Any]:
-    """Pass on an exchange with a server until it is over; the driver says each tenth of a second that nothing came."""
+    """Pass on an exchange with a server, that has begun, until it is over.
+
+    The driver says each tenth of a second that nothing came.
+    """
     end = time.monotonic() + seconds
     try:
-        wanted = next(exchange)
         while True:
             ready = yield wanted
             if not ready and time.monotonic() >= end:

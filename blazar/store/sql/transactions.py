@@ -24,7 +24,7 @@ from blazar.model.base.log_lines import Trouble
 from blazar.observe import metrics
 from blazar.observe.spans import record_write
 from blazar.store.sql import state_log
-from blazar.store.sql.engine import WRITES, empty_write_ahead_log, make_read_engine
+from blazar.store.sql.engine import WRITES, empty_write_ahead_log, make_read_engine, make_single_read_engine
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -70,6 +70,7 @@ class Transactions:
         self.journal_listeners: list[Callable[[], None]] = []
         """What is called after each commit of a transaction that has written to the journal."""
         self._reading = make_read_engine(engine)
+        self._single = make_single_read_engine(engine)
         self._writing = engine.execution_options(**{WRITES: True})
         # A connection beyond those of the pool is closed after one use, and costs the database a process: so a burst of
         # short transactions uses the pool only. A thread that waits behind long ones still gets an extra connection.
@@ -88,12 +89,12 @@ class Transactions:
         return (pool.checkedout(), pool.checkedin()) if isinstance(pool, QueuePool) else (0, 0)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Open one consistent snapshot of the database."""
+    def reading(self, *, single: bool = False) -> Iterator[Connection]:
+        """Open one consistent snapshot of the database; a ``single`` statement has no transaction around it."""
         begin, outcome = time.monotonic(), "ok"
         mine = self._places.acquire(timeout=PLACE_SECONDS)
         try:
-            with self._reading.connect() as connection:
+            with (self._single if single else self._reading).connect() as connection:
                 yield connection
         except (SQLAlchemyError, PoolTimeout) as error:
             outcome = "failed"
@@ -107,7 +108,7 @@ class Transactions:
 
     def select(self, query: Executable, values: Mapping[str, object] | None = None) -> Sequence[Row[*tuple[Any, ...]]]:
         """Return the rows of one query, with these values as its parameters."""
-        with self.reading() as connection:
+        with self.reading(single=True) as connection:
             return connection.execute(query, values).all()
 
     def scalars(self, query: Executable) -> Sequence[Any]:
