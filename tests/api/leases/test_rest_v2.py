@@ -228,7 +228,7 @@ def test_version_2_has_no_microversions(http):
         answer = http.get("/v2/leases", headers=headers)
         assert answer.status_code == 200
         assert "OpenStack-API-Version" not in answer.headers
-        assert answer.headers["Vary"] == "X-Auth-Token"
+        assert answer.headers["Vary"] == "X-Auth-Token, Accept-Encoding"
 
 
 def test_an_unknown_url_has_the_error_shape_of_version_2(http):
