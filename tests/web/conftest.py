@@ -191,6 +191,14 @@ document.addEventListener("securitypolicyviolation", (event) => console.error("p
 """
 
 
+def sign_in(page: Page, who: str) -> None:
+    """Have a window be that of somebody from the next page on.
+
+    One that gets a clock of its own is opened blank: a page that is open then would have that of 1970 for a moment.
+    """
+    page.add_init_script(f"sessionStorage.setItem('blazar.identity', '{who}')")
+
+
 @pytest.fixture
 def page_of(browser: Browser, complaints: Complaints) -> Iterator[Open]:
     """Return a function that opens an address in a new window, as somebody, with options of the context."""
@@ -206,7 +214,7 @@ def page_of(browser: Browser, complaints: Complaints) -> Iterator[Open]:
         page.on("console", lambda message: message.type == "error" and complaints.append(f"console: {message.text}"))
         page.add_init_script(WATCH)
         if who:
-            page.add_init_script(f"sessionStorage.setItem('blazar.identity', '{who}')")
+            sign_in(page, who)
         page.goto(address)
         return page
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.web.conftest import ADMIN, ALICE, CROWD, drawn, serious
+from tests.web.conftest import ADMIN, ALICE, CROWD, drawn, serious, sign_in
 from tests.web.service import VERSION, asked
 
 HEADERS = {"Content-Type": "application/json", "X-Auth-Token": ALICE, "OpenStack-API-Version": VERSION}
@@ -332,7 +332,8 @@ def test_all_rows_stay_while_they_are_read_again_page_by_page(shared, page_of):
         else:
             route.continue_(url=route.request.url.replace("limit=200", "limit=3"))
 
-    page = page_of(shared, ALICE)
+    page = page_of("about:blank")
+    sign_in(page, ALICE)
     page.route("**/v1/calendar?*", by_threes)
     page.clock.install()
     page.goto(shared + "calendar?by=none")

@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.web.conftest import ADMIN, ALICE, serious
+from tests.web.conftest import ADMIN, ALICE, serious, sign_in
 from tests.web.service import asked
 
 
@@ -85,7 +85,8 @@ def test_operators_whose_pages_cannot_begin_are_told_so_too_and_others_are_not(s
 
 def test_pages_stand_while_no_manager_answers_say_so_and_go_on_when_one_does(shared, page_of, complaints):
     complaints.expected.add("503")
-    page = page_of(f"{shared}overview", ADMIN)
+    page = page_of("about:blank")
+    sign_in(page, ADMIN)
     whole = asked(shared, ADMIN, "GET", "v1/info")["info"]
     notice = "No blazar-manager answers at present: nothing can be shown or changed until one does"
     bare = {name: whole[name] for name in ("now", "user_id", "project_id", "allowed", "kinds")}
