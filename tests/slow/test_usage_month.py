@@ -52,7 +52,10 @@ def month(world: World) -> World:
             changed = {"id": f"lease-{number}", "lease_id": f"lease-{number}", "reservation_id": f"part-{number}"}
             for table, found in rows.items():
                 for place, row in enumerate(found):
-                    moved = {name: value + by if hasattr(value, "astimezone") else value for name, value in row.items()}
+                    written = {name: value for name, value in row.items() if table.c[name].computed is None}
+                    moved = {
+                        name: value + by if hasattr(value, "astimezone") else value for name, value in written.items()
+                    }
                     moved |= {name: value for name, value in changed.items() if name in row and name != "id"}
                     moved["id"] = f"lease-{number}" if table is leases else f"part-{number}"
                     if table is events:

@@ -233,7 +233,7 @@ def redate_parts(parts: Sequence[BookedPart], before: Window, after: Window, at:
     ends = [*(part.since for part in parts[1:]), before.end]
     met = [part for part, end in zip(parts, ends, strict=True) if part.since < after.end and end > after.start]
     if met[0] is not parts[0]:
-        met[0] = met[0].lead_on(parts[0].since, now)
+        met[0] = met[0].lead_on(parts[: parts.index(met[0])], now)
     kept = [part.start_at(after.start, now) for part in met]
     first = [BookedPart(after.start, now)] if after.start < before.start else []
     last = [BookedPart(before.end, now)] if after.end > before.end else []

@@ -42,13 +42,17 @@ class BookedPart:
         """Return the part without what it has before an instant, if that is later than its begin; given back then."""
         return replace(self, since=since, moved=(*self.moved, (at, self.since))) if since > self.since else self
 
-    def lead_on(self, begin: datetime, at: datetime) -> BookedPart:
-        """Return the part without those before it, which began with ``begin``, and were given back at an instant.
+    def lead_on(self, before: Sequence[BookedPart], at: datetime) -> BookedPart:
+        """Return the part without those ``before`` it, which were given back at an instant.
 
-        What was added to them and to it was booked from there on.
+        What was added to it while there were some of them was booked from the first of these on.
         """
-        own = self.moved or ((self.booked_at, self.since),)
-        return replace(self, moved=(*own, (at, begin)))
+        moved, begin = self.moved or ((self.booked_at, self.since),), self.since
+        for part in reversed(before):
+            if part.booked_at > moved[-1][0]:
+                moved = (*moved, (part.booked_at, begin))
+            begin = part.since
+        return replace(self, moved=(*moved, (at, begin)))
 
     def add_at(self, added_at: datetime, begin: datetime) -> BookedPart:
         """Return what was added to the part at an instant, of all that was added then from ``begin`` on."""
