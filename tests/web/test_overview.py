@@ -26,12 +26,14 @@ def later(**by: float) -> str:
 
 def copied(connection: sqlite3.Connection, table: str, key: object, times: int, **columns: object) -> None:
     """Copy a row of a table, with other values in some columns; a function makes one for each copy."""
+    # Without what the database derives.
     names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-    (row,) = connection.execute(f"SELECT * FROM {table} WHERE id = ?", (key,)).fetchall()
+    columns_of = ",".join(f'"{name}"' for name in names)
+    (row,) = connection.execute(f"SELECT {columns_of} FROM {table} WHERE id = ?", (key,)).fetchall()
     for number in range(times):
         made = {name: value(number) if callable(value) else value for name, value in columns.items()}
         values = [made.get(name, old) for name, old in zip(names, row, strict=True)]
-        connection.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(values))})", values)
+        connection.execute(f"INSERT INTO {table} ({columns_of}) VALUES ({','.join('?' * len(values))})", values)
 
 
 @pytest.fixture(scope="module")
