@@ -8,10 +8,9 @@ Instants are seconds since the epoch.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from operator import itemgetter
 
 from blazar.calendar.fits import NEVER
@@ -107,15 +106,13 @@ class KeptCalendar:
         resources: Mapping[int, KeptResource],
         closed: Mapping[int, Sequence[Span]],
         late: _LateUsers | None = None,
+        size: int | None = None,
     ) -> None:
         self.resources = resources
         self.closed = closed
         self._late = late
-
-    @cached_property
-    def size(self) -> int:
+        self.size = _count_uses(resources.values()) if size is None else size
         """The number of uses."""
-        return sum(len(resource.uses) for resource in self.resources.values())
 
     def replace(
         self, changed: Mapping[int, KeptResource], closed: Mapping[int, Sequence[Span]] | None = None
@@ -130,11 +127,10 @@ class KeptCalendar:
                 if found := resource.list_late(late.since):
                     others[id_] = found
             late = _LateUsers(late.since, until, others)
-        fresh = KeptCalendar({**self.resources, **changed}, self.closed if closed is None else closed, late)
-        if "size" in self.__dict__:
-            less = sum([len(self.resources[id_].uses) for id_ in changed if id_ in self.resources])
-            fresh.__dict__["size"] = self.size - less + sum([len(resource.uses) for resource in changed.values()])
-        return fresh
+        resources = self.resources
+        more = _count_uses(changed.values()) - _count_uses([resources[id_] for id_ in changed if id_ in resources])
+        closed = self.closed if closed is None else closed
+        return KeptCalendar({**resources, **changed}, closed, late, self.size + more)
 
     def without(self, own: Collection[OwnUse]) -> KeptCalendar:
         """Return it without what a lease itself has."""
@@ -214,6 +210,10 @@ class KeptCalendar:
         if terms.without_amounts:
             late = {id_: _as_whole(found) for id_, found in late.items()}
         return Timeline(uses, terms, OutsideUses(late, ends, starts))
+
+
+def _count_uses(resources: Iterable[KeptResource]) -> int:
+    return sum([len(resource.uses) for resource in resources])
 
 
 def _next_end(resource: KeptResource, now: int) -> int:

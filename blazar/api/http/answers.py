@@ -158,6 +158,25 @@ def finish(response: Response, caching: Caching, *, as_csv: bool = False) -> Res
     return response
 
 
+class _Packer(Protocol):
+    """Compresses a body that comes in pieces."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        """Return what is ready of the compressed body."""
+
+    def flush(self) -> bytes:
+        """Return the rest of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Coding:
+    """A content coding: how a body is compressed at once, and what does so in the least time while it is sent."""
+
+    name: str
+    compress: Callable[[bytes], bytes]
+    make_packer: Callable[[], _Packer]
+
+
 def compress_by_gzip(raw: bytes) -> bytes:
     """Return a body compressed by gzip.
 
@@ -176,35 +195,28 @@ def zstandard(raw: bytes) -> bytes:
     return zstd.compress(raw, ZSTANDARD_LEVEL)
 
 
-def _coding() -> tuple[str, Callable[[bytes], bytes]] | None:
-    """Return the content coding that the caller likes best, and how to make it; None for none."""
+_GZIP = _Coding("gzip", compress_by_gzip, lambda: zlib.compressobj(1, zlib.DEFLATED, GZIP))
+_ZSTANDARD = _Coding("zstd", zstandard, lambda: zstd.ZstdCompressor(level=ZSTANDARD_LEVEL))
+
+
+def _coding() -> _Coding | None:
+    """Return the content coding that the caller likes best; None for none."""
     if len(request.headers.get("Accept-Encoding", "")) > _LONGEST_CODINGS:
         return None
     # "*" stands for codings that the caller did not name, gzip is one that everybody knows.
     named = dict(request.accept_encodings)
     by_gzip, by_zstandard = request.accept_encodings["gzip"], named.get("zstd", 0)
     if by_zstandard > 0 and by_zstandard >= by_gzip:
-        return "zstd", zstandard
-    return ("gzip", compress_by_gzip) if by_gzip > 0 else None
+        return _ZSTANDARD
+    return _GZIP if by_gzip > 0 else None
 
 
 def _compress(response: Response) -> None:
     """Compress a long body, if the caller takes that."""
     raw = response.get_data()
     if len(raw) >= COMPRESSED_FROM and (coding := _coding()) is not None:
-        name, compressed = coding
-        response.set_data(compressed(raw))
-        response.headers["Content-Encoding"] = name
-
-
-class _Packer(Protocol):
-    """Compresses a body that comes in pieces."""
-
-    def compress(self, data: bytes, /) -> bytes:
-        """Return what is ready of the compressed body."""
-
-    def flush(self) -> bytes:
-        """Return the rest of it."""
+        response.set_data(coding.compress(raw))
+        response.headers["Content-Encoding"] = coding.name
 
 
 def stream_json(opening: bytes, pieces: Iterator[bytes], closing: bytes) -> Response:
@@ -216,35 +228,20 @@ def stream_json(opening: bytes, pieces: Iterator[bytes], closing: bytes) -> Resp
     """
     filled = filter(None, pieces)
     head = list(islice(filled, 2))
-    if len(head) < 2:
-        raw = b"".join((opening, *head, closing))
-        response = Response(raw, mimetype=JSON)
-        response.vary.add("Accept-Encoding")
-        if len(raw) >= COMPRESSED_FROM and (found := _packer()) is not None:
-            name, packer = found
-            response.set_data(packer.compress(raw) + packer.flush())
-            response.headers["Content-Encoding"] = name
-        return response
     # Later pieces are read after the request has left its context.
     later = _read_within(copy_context(), filled)
-    parts = chain((opening + head[0],), (b"," + piece for piece in chain(head[1:], later)), (closing,))
-    found = _packer()
-    response = Response(parts if found is None else _pack(found[1], parts), mimetype=JSON)
+    parts: Iterable[bytes] = chain((opening,), head[:1], (b"," + piece for piece in chain(head[1:], later)), (closing,))
+    whole = b"".join(parts) if len(head) < 2 else None
+    coding = _coding() if whole is None or len(whole) >= COMPRESSED_FROM else None
+    body = parts if whole is None else [whole]
+    if coding is not None:
+        body = _pack(coding.make_packer(), body)
+    response = Response(body if whole is None else b"".join(body), mimetype=JSON)
     response.call_on_close(later.close)
     response.vary.add("Accept-Encoding")
-    if found is not None:
-        response.headers["Content-Encoding"] = found[0]
+    if coding is not None:
+        response.headers["Content-Encoding"] = coding.name
     return response
-
-
-def _packer() -> tuple[str, _Packer] | None:
-    """Return the coding of a long list that the caller likes best: at the lowest level, which costs the least time."""
-    coding = _coding()
-    if coding is None:
-        return None
-    if coding[0] == "zstd":
-        return "zstd", zstd.ZstdCompressor(level=ZSTANDARD_LEVEL)
-    return "gzip", zlib.compressobj(1, zlib.DEFLATED, GZIP)
 
 
 def _read_within(context: Context, pieces: Iterator[bytes]) -> Generator[bytes]:

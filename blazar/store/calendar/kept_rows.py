@@ -72,9 +72,9 @@ def read_live_generations(connection: Connection, kind: ResourceKind) -> Mapping
 
 def read_closed(connection: Connection, kind: ResourceKind, since: int) -> Mapping[int, tuple[Span, ...]]:
     """Return when resources of a kind are in maintenance, by resource, but for what was over then; one statement."""
-    m, seconds = maintenance_resources.c, connection.dialect.name
+    m, dialect = maintenance_resources.c, connection.dialect.name
     query = (
-        sa.select(m.resource_id, epoch_seconds(seconds, m.starts_at), epoch_seconds(seconds, m.blocks_until))
+        sa.select(m.resource_id, epoch_seconds(dialect, m.starts_at), epoch_seconds(dialect, m.blocks_until))
         .where(m.kind == str(kind), m.blocks_until > from_epoch(since))
         .order_by(m.resource_id, m.starts_at)
     )

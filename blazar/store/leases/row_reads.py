@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.leases.details import EventRow, LeaseRow, LeaseRows, ReservationRow
 from blazar.model.leases.states import HIDDEN_EVENTS
-from blazar.store.sql.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assemble_leases
+from blazar.store.leases.leases import read_leases
 from blazar.store.sql.tables import events, leases, reservations
 from blazar.store.sql.transactions import Transactions
 
@@ -72,13 +72,6 @@ _EVENTS = (
     .where(events.c.lease_id.in_(_IDS), _SHOWN_EVENTS)
     .order_by(events.c.position)
 )
-_WAITING = sa.select(*LEASE_COLUMNS).where(leases.c.id.in_(_IDS))
-_WAITING_RESERVATIONS = (
-    sa.select(*RESERVATION_COLUMNS).where(reservations.c.lease_id.in_(_IDS)).order_by(reservations.c.position)
-)
-_WAITING_EVENTS = (
-    sa.select(*EVENT_COLUMNS).where(events.c.lease_id.in_(_IDS), _SHOWN_EVENTS).order_by(events.c.position)
-)
 
 
 class LeaseRowStore:
@@ -98,16 +91,7 @@ class LeaseRowStore:
             found = _rows(connection, _LEASES, lease_ids[:fitting])
             due = _rows(connection, _EVENTS, lease_ids[:fitting])
             waits = [row[0] for row in found if row[-1]]
-            ours: Mapping[str, Any] = {"ids": waits}
-            waiting = (
-                assemble_leases(
-                    connection.execute(_WAITING, ours).all(),
-                    connection.execute(_WAITING_RESERVATIONS, ours).all(),
-                    connection.execute(_WAITING_EVENTS, ours).all(),
-                )
-                if waits
-                else ()
-            )
+            waiting = read_leases(connection, [leases.c.id.in_(waits)]) if waits else ()
         return LeaseRows(
             fitting,
             cast(tuple[LeaseRow, ...], tuple(row[:-1] for row in found if not row[-1])),
