@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a repacking is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from blazar.calendar.maintenance import PromisedPiece, Span
+
+MOST_LEASES = 20
+"""How many leases get other hosts for one request."""
+
+MOST_CONFLICTS = 4
+"""How many pieces leave a host together for one that takes it."""
+
+DEPTH = 2
+"""How many classes of hosts are relieved one for the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeNeed:
+    """``count`` whole hosts out of ``hosts``, all of ``pinned`` among them; up to ``most`` if these are free then.
+
+    Nothing moves for more than ``count``.
+    """
+
+    count: int
+    hosts: frozenset[int]
+    pinned: frozenset[int] = frozenset()
+    most: int = 0
+
+    def __post_init__(self) -> None:
+        if not len(self.pinned) <= self.count or not self.count:
+            raise ValueError(f"{len(self.pinned)} hosts are pinned of {self.count}")
+
+
+@dataclass(frozen=True, slots=True)
+class RepackProblem:
+    """What is promised, and what is needed besides in one ``window``, whose end includes the cleaning.
+
+    ``choices`` has, by the group of movable pieces, the hosts that each of them may have. A movable piece whose own
+    host is not among these stays where it is, and so does one that shares its host. ``closed`` has the maintenance
+    windows by host.
+    """
+
+    window: Span
+    needs: Sequence[WholeNeed]
+    pieces: Sequence[PromisedPiece]
+    choices: Mapping[str, frozenset[int]]
+    closed: Mapping[int, Sequence[Span]] = field(default_factory=dict)
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class RepackLimits:
+    """How far a search goes; ``is_spent`` is asked again and again whether it took long enough."""
+
+    leases: int = MOST_LEASES
+    conflicts: int = MOST_CONFLICTS
+    depth: int = DEPTH
+    is_spent: Callable[[], bool] = _never
+
+
+@dataclass(frozen=True, slots=True)
+class RepackMove:
+    """A piece that goes to another host, for the same time."""
+
+    piece: PromisedPiece
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repack:
+    """The hosts of each need, in their order, once all ``moves`` are made together."""
+
+    hosts: tuple[frozenset[int], ...]
+    moves: tuple[RepackMove, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FullAt:
+    """The proof that no arrangement holds it all: ``promised`` + ``asked`` are more than ``hosts`` at an instant.
+
+    ``promised`` counts what can be nowhere but on these hosts, and ``asked`` what is needed of them.
+    """
+
+    at: int
+    hosts: frozenset[int]
+    promised: int
+    asked: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotRepacked:
+    """No way was found: with the proof that there is none, or without."""
+
+    proof: FullAt | None = None
