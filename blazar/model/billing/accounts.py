@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.window import Window
-from blazar.model.billing.charges import window_of_month
+from blazar.model.billing.charges import ChargeLine, window_of_month
 from blazar.model.billing.rating import BookedPart, JoinedParts, list_parts_of
 
 _SECOND = timedelta(seconds=1)
@@ -41,7 +42,8 @@ class LeaseAccount:
 
     ``booked_until`` is the end of all that it has. ``has_fee``: its fee is still to be charged. Of what was of
     another lease, ``joined`` has the parts of that one. ``is_mixed``: it was split or merged in use, so what it was
-    charged for may be on record of another lease.
+    charged for may be on record of another lease. ``charged`` is what it was by month, in 10⁻⁹ of the currency, without
+    corrections: by that a line is missed that was lost. None: it was opened before that was kept.
     """
 
     id: str
@@ -56,6 +58,7 @@ class LeaseAccount:
     state: AccountState = AccountState.OPEN
     joined: JoinedParts = field(default_factory=dict)
     is_mixed: bool = False
+    charged: Mapping[date, int] | None = field(default_factory=dict)
 
     @property
     def due_at(self) -> datetime | None:
@@ -88,6 +91,16 @@ class LeaseAccount:
         """Return the account of a lease that has other dates since an instant: what it has more is booked then."""
         parts, *joined = (redate_parts(one, before, after, at) for one in (self.parts, *self.joined.values()))
         return replace(self, parts=parts, joined=dict(zip(self.joined, joined, strict=True)))
+
+    def charge(self, lines: Iterable[ChargeLine]) -> LeaseAccount:
+        """Return the account once it is charged these lines, too."""
+        if self.charged is None:
+            return self
+        sums = Counter(self.charged)
+        for line in lines:
+            if line.nano:
+                sums[line.month] += line.nano
+        return replace(self, charged=dict(sums))
 
     def close(self) -> LeaseAccount:
         """Return the account with nothing left to charge."""
@@ -125,6 +138,7 @@ def pass_account(account: LeaseAccount, lease: BilledLease, account_id: str, at:
         parts=_list_at(account.parts, second),
         joined={key: _list_at(parts, second) for key, parts in account.joined.items()},
         state=AccountState.OPEN,
+        charged={},
     )
 
 
@@ -153,6 +167,7 @@ def part_account(
         opened_at=to_second(at),
         has_fee=False,
         state=AccountState.OPEN,
+        charged={},
     )
 
 

@@ -61,7 +61,7 @@ def close_account(
     closed = replace(account, closed_until=cut, has_fee=account.has_fee and not starts)
     if cut >= account.booked_until:
         closed = replace(closed, state=AccountState.CLOSED)
-    return Closing(closed, lines if fee is None else (fee, *lines))
+    return _charge(closed, lines if fee is None else (fee, *lines))
 
 
 def plan_account(account: LeaseAccount, facts: LeaseFacts, lists: Sequence[PriceList]) -> Planned:
@@ -127,7 +127,11 @@ def change_account(
     # One that is released for want of use ends now, and gives back what it had a moment later: by the terms of that.
     still_has = was.uses == became.uses and change.after.end < change.before.end
     redated = account if still_has else account.redate(change.before, change.after, change.at)
-    return Closing(fit_account(replace(redated, has_fee=has_fee), became), lines)
+    return _charge(fit_account(replace(redated, has_fee=has_fee), became), lines)
+
+
+def _charge(account: LeaseAccount, lines: tuple[ChargeLine, ...]) -> Closing:
+    return Closing(account.charge(lines), lines)
 
 
 def fit_account(account: LeaseAccount, facts: LeaseFacts) -> LeaseAccount:

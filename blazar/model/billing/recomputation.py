@@ -4,6 +4,7 @@
 It is the closing's own function that computes it once more. What was given back was computed from what the lease had
 before, which is no fact any more; and what leases that were split or merged in use were charged for is a fact of
 another one since. Of these each charge is computed from the time and the factor that it says itself, by its list.
+That none of them is lost, or has another amount than it was written with, is seen by what the accounts say of it.
 """
 
 from __future__ import annotations
@@ -89,7 +90,41 @@ def list_differences(lease: CheckedLease, lists: Sequence[PriceList]) -> Iterato
         itself = _COMPARED if is_mixed else _OF_ITSELF
         lines += [_count_again(one.line, lists) for one in mine if one.line.category in itself]
         first = next(account for account in accounts if account.project_id == project_id)
-        yield from _compare(first, mine, lines)
+        found = {one.month: one for one in _compare(first, mine, lines)}
+        # What was written is known to the last line; by facts no fee is due where none is charged.
+        found |= {one.month: one for one in _list_lost(first, accounts, mine)}
+        yield from found.values()
+
+
+def _list_lost(
+    first: LeaseAccount, accounts: Sequence[LeaseAccount], charges: Sequence[Charge]
+) -> Iterator[ChargeDifference]:
+    """Yield the months for which a project has other charges than were written to its accounts."""
+    sums: Counter[date] = Counter()
+    for account in accounts:
+        if account.project_id == first.project_id:
+            if account.charged is None:
+                return
+            sums.update(account.charged)
+    was = _sum_months([charge.line for charge in charges if charge.corrects is None])
+    for month in sorted({*was, *sums}):
+        missing = sums[month] - was[month]
+        if missing and missing not in _list_answers(charges, month):
+            yield _tell_difference(first, charges, month, was[month], sums[month])
+
+
+def _tell_difference(
+    account: LeaseAccount, charges: Sequence[Charge], month: date, written: int, recomputed: int
+) -> ChargeDifference:
+    return ChargeDifference(
+        lease_id=account.lease_id,
+        account_id=account.id,
+        project_id=account.project_id,
+        month=month,
+        written=written,
+        recomputed=recomputed,
+        corrected=_find_corrected(charges, month),
+    )
 
 
 def _recompute(
@@ -144,15 +179,7 @@ def _compare(
     for month in sorted({*was, *became}):
         missing = became[month] - was[month]
         if all(abs(missing - answer) > most for answer in (0, *_list_answers(charges, month))):
-            yield ChargeDifference(
-                lease_id=account.lease_id,
-                account_id=account.id,
-                project_id=account.project_id,
-                month=month,
-                written=was[month],
-                recomputed=became[month],
-                corrected=_find_corrected(charges, month),
-            )
+            yield _tell_difference(account, charges, month, was[month], became[month])
 
 
 def _list_answers(charges: Sequence[Charge], month: date) -> Iterator[int]:

@@ -7,7 +7,7 @@ In the transaction of the caller.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -75,7 +75,12 @@ def parse_account(row: AnyRow | Sequence[Any]) -> LeaseAccount:
             for id_, booked_at, parts in terms.get("joined", ())
         },
         is_mixed=terms.get("mixed", False),
+        charged=_parse_charged(terms.get("charged")),
     )
+
+
+def _parse_charged(charged: Mapping[str, int] | None) -> Mapping[date, int] | None:
+    return None if charged is None else {date.fromisoformat(month): nano for month, nano in charged.items()}
 
 
 def _parse_parts(parts: Iterable[tuple[str, str, str | None, list[tuple[str, str]]]]) -> tuple[BookedPart, ...]:
@@ -246,6 +251,8 @@ def _account_row(account: LeaseAccount) -> dict[str, Any]:
         ]
     if account.is_mixed:
         terms["mixed"] = True
+    if account.charged is not None:
+        terms["charged"] = {month.isoformat(): nano for month, nano in account.charged.items()}
     return {
         "id": account.id,
         "lease_id": account.lease_id,

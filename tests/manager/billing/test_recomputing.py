@@ -162,6 +162,61 @@ def test_charges_that_are_lost_are_a_problem(world, left):
         assert "nothing is charged" in found.explanation[1].lower()
 
 
+def delete_line(world: World, charge_id: int) -> None:
+    with world.engine.begin() as connection:
+        connection.execute(charges.delete().where(charges.c.id == charge_id))
+
+
+def live_a_hard_life(world: World) -> None:
+    """Let leases be cancelled, given back early, split in use, passed on, and go over the end of a month."""
+    for begin in (NOON + 2 * HOUR, NOON + 29 * 24 * HOUR):
+        end = begin + 40 * HOUR
+        first, last = (act(world, world.lease, a_host(1), a_host(1), start=begin, end=end) for _ in range(2))
+        cancelled = act(world, world.lease, a_host(1), start=begin, end=end)
+        world.run_to(begin - HOUR)
+        act(world, world.manager.leases.delete, cancelled.id)
+        world.run_to(begin + 3 * HOUR)
+        part = PartRequest(first.reservations[0].id)
+        world.manager.surgery.split(first.id, SplitRequest((part,)), Terms(CURIE))
+        world.manager.transfers.offer(last.id, OfferRequest("computing"), Terms(CURIE))
+        world.manager.transfers.accept(last.id, Terms(Actor("turing", "computing")))
+        world.run_to(begin + 7 * HOUR)
+        act(world, world.change, last, end=begin + 20.3 * HOUR)
+        close(world, begin + 50 * HOUR)
+        close(world)
+
+
+def test_each_line_that_is_lost_is_a_problem_whatever_it_was_charged_for(a_world):
+    world = a_world(hosts=6)
+    publish(world, fee="5.00", minimum="PT1H", round_up="PT45M", early_return="0.50", cancellation=[{"share": "0.30"}])
+    live_a_hard_life(world)
+    assert look(world) == []
+    lines = rows(world, charges)
+    charged = [row for row in lines if row["nano"]]
+    assert {row["category"] for row in charged} == {"usage", "fee", "rounding_up", "early_return", "cancellation"}
+    for line in charged:
+        delete_line(world, line["id"])
+        (found,) = look(world)
+        assert found.lease_id == line["lease_id"]
+        assert f"In {line['month']:%Y-%m} project {line['project_id']} " in found.explanation[0]
+        with world.engine.begin() as connection:
+            connection.execute(charges.insert(), [dict(line)])
+        assert look(world) == []
+
+
+def test_of_accounts_from_before_it_was_kept_what_they_were_charged_is_not_asked(world):
+    publish(world, fee="5.00")
+    book(world)
+    close(world, OVER)
+    with world.engine.begin() as connection:
+        (row,) = connection.execute(sa.select(accounts)).mappings()
+        terms = {key: value for key, value in row["terms"].items() if key != "charged"}
+        connection.execute(accounts.update().values(terms=terms))
+    (fee,) = (row for row in rows(world, charges) if row["category"] == "fee")
+    delete_line(world, fee["id"])
+    assert look(world) == []
+
+
 def test_each_project_that_had_a_lease_is_looked_at_by_itself(world):
     publish(world, fee="5.00")
     lease = book(world)

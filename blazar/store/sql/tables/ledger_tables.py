@@ -37,7 +37,8 @@ accounts = sa.Table(
     sa.Column("closed_until", UTC_TIME, nullable=False),
     # Its end, as it is booked now.
     sa.Column("booked_until", UTC_TIME, nullable=False),
-    # When the parts of the lease were booked, and whether its fee is still to be charged (``store.billing.accounts``).
+    # When the parts of the lease were booked, whether its fee is still to be charged, and what was so far by month
+    # (``store.billing.accounts``).
     sa.Column("terms", sa.JSON, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
     # When more is to be charged, or the claim of who does that ends; NULL once all is.
