@@ -90,8 +90,8 @@ class Occupancy:
 class Snapshot:
     """The calendar as read at one instant, for one kind and one window.
 
-    ``resources`` is the whole inventory of the kind, free or not, smallest first. ``asleep`` are those that would have
-    to be woken, and could not be in time: they are chosen last.
+    ``resources`` is the whole inventory of the kind, free or not, by tier, smallest first. ``asleep`` are those that
+    would have to be woken, and could not be in time: they are chosen last.
     """
 
     resources: Sequence[Resource]

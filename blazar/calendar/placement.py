@@ -12,6 +12,8 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby
+from operator import attrgetter
 
 from blazar.calendar.occupancy import Occupancy, Snapshot
 from blazar.calendar.shared import SharedSearch
@@ -39,7 +41,7 @@ class Strategy(StrEnum):
 
 
 def order_resources(resources: Iterable[Resource], strategy: Strategy, seed: int) -> Sequence[Resource]:
-    """Return resources, given smallest first, in the order in which the strategy takes them."""
+    """Return resources of one tier, given smallest first, in the order in which the strategy takes them."""
     ordered = list(resources)
     if strategy in (Strategy.RANDOM, Strategy.SCATTER):
         random.Random(seed).shuffle(ordered)
@@ -75,13 +77,15 @@ def place(
     strategy: Strategy = Strategy.PACK,
     seed: int = 0,
     matching: Matching | None = None,
+    scarce_last: bool = True,
 ) -> Placement:
     """Place all demands so that each gets at least its minimum, and up to its maximum if resources allow.
 
     Whole resources are not shared, neither inside nor outside the lease. ``matching`` may return the resources that
-    meet a requirement faster than by testing each one. Raise NotEnoughResources with the counts of matching and free
-    resources, or InvalidInput if a required resource does not exist. Exact for whole resources; for shared ones up to
-    the search limit of ``shared``.
+    meet a requirement faster than by testing each one. ``scarce_last``: those of a higher tier are taken after those of
+    a lower one, and the strategy chooses within a tier; it changes what is taken, not what can be placed. Raise
+    NotEnoughResources with the counts of matching and free resources, or InvalidInput if a required resource does not
+    exist. Exact for whole resources; for shared ones up to the search limit of ``shared``.
     """
     find = matching or (lambda requirement: _filter_matching(snapshot.resources, requirement))
     if any(demand.required for demand in demands):
@@ -89,10 +93,19 @@ def place(
     only_whole = all(demand.whole for demand in demands)
     # Even if other demands take some of its first candidates, a demand finds enough among as many more.
     enough = sum(demand.max_count for demand in demands) if only_whole else None
-    candidates = [_list_candidates(demand, snapshot, strategy, seed, find, enough) for demand in demands]
+    order = _Order(strategy, seed, snapshot.occupancy, scarce_last)
+    candidates = [_list_candidates(demand, snapshot, order, find, enough) for demand in demands]
     if only_whole:
         return _place_whole(demands, candidates, snapshot, find)
-    return _place_mixed(demands, candidates, snapshot, find)
+    try:
+        return _place_mixed(demands, candidates, snapshot, find)
+    except NotEnoughResources:
+        if not scarce_last or not any(map(_has_tiers, candidates)):
+            raise
+        # The search is bounded: in the order of the strategy alone it may find what it did not in this one.
+        plain = replace(order, scarce_last=False)
+        candidates = [_list_candidates(demand, snapshot, plain, find, enough) for demand in demands]
+        return _place_mixed(demands, candidates, snapshot, find)
 
 
 def _filter_matching(resources: Sequence[Resource], requirement: Requirement) -> Sequence[Resource]:
@@ -101,7 +114,7 @@ def _filter_matching(resources: Sequence[Resource], requirement: Requirement) ->
     return [resource for resource in resources if matches(requirement, resource.properties)]
 
 
-def _list_eligible(demand: Demand, find: Matching) -> Sequence[Resource]:
+def list_eligible(demand: Demand, find: Matching) -> Sequence[Resource]:
     """Return the resources that meet the demand's requirement and traits."""
     found = find(demand.requirement)
     return [r for r in found if demand.traits.met_by(r.traits)] if demand.traits else found
@@ -112,9 +125,7 @@ def _add_required(demands: Sequence[Demand], snapshot: Snapshot, find: Matching)
     claimed = {id_ for demand in demands for id_ in demand.pinned}
     resolved = []
     for demand in demands:
-        named = (
-            {r.name: r for r in _list_eligible(demand, find) if r.name in demand.required} if demand.required else {}
-        )
+        named = {r.name: r for r in list_eligible(demand, find) if r.name in demand.required} if demand.required else {}
         _check_required(demand, named, claimed - demand.pinned, snapshot)
         ids = frozenset(r.id for r in named.values())
         claimed |= ids
@@ -137,22 +148,49 @@ def _check_required(demand: Demand, named: Mapping[str, Resource], claimed: Set[
             raise NotEnoughResources(f"{', '.join(names)} {reason}; require another {word}, or none")
 
 
-def _list_candidates(
-    demand: Demand, snapshot: Snapshot, strategy: Strategy, seed: int, find: Matching, enough: int | None
-) -> list[Resource]:
-    """Return the candidates of a demand in order of preference: pinned, preferred, awake, then by strategy.
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """In which order resources are candidates."""
 
-    After the first ``enough`` of those ordered by strategy, the order is arbitrary.
+    strategy: Strategy
+    seed: int
+    occupancy: Occupancy
+    scarce_last: bool
+
+    def sort(self, fitting: Sequence[Resource], enough: int | None) -> Sequence[Resource]:
+        """Return resources by tier, and in each by strategy; after the first ``enough`` the order is arbitrary."""
+        if not self.scarce_last or not _has_tiers(fitting):
+            return self._sort_alike(fitting, enough)
+        ordered: list[Resource] = []
+        for alike in [list(group) for _, group in groupby(fitting, key=attrgetter("tier"))]:
+            left = None if enough is None else enough - len(ordered)
+            ordered += alike if left is not None and left <= 0 else self._sort_alike(alike, left)
+        return ordered
+
+    def _sort_alike(self, fitting: Sequence[Resource], enough: int | None) -> Sequence[Resource]:
+        ordered = order_resources(fitting, self.strategy, self.seed)
+        if self.strategy is Strategy.COMPACT:
+            return take_tightest(ordered, self.occupancy)
+        return ordered if self.strategy is Strategy.RANDOM else take_roomiest(ordered, self.occupancy, enough)
+
+
+def _has_tiers(ordered: Sequence[Resource]) -> bool:
+    """Return whether resources in the order of a catalog are of more than one tier."""
+    return bool(ordered) and ordered[0].tier != ordered[-1].tier
+
+
+def _list_candidates(
+    demand: Demand, snapshot: Snapshot, order: _Order, find: Matching, enough: int | None
+) -> list[Resource]:
+    """Return the candidates of a demand in order of preference: pinned, preferred, awake, then by tier and strategy.
+
+    After the first ``enough`` of those, the order is arbitrary.
     """
     occupancy = snapshot.occupancy
     out = occupancy.taken.union(occupancy.peaks, demand.pinned) if demand.whole else occupancy.taken
-    fitting = [r for r in _list_eligible(demand, find) if r.reservable and r.id not in out]
-    ordered = order_resources(fitting, strategy, seed)
-    if strategy is Strategy.COMPACT:
-        ordered = take_tightest(ordered, occupancy)
-    elif strategy is not Strategy.RANDOM:
-        ordered = take_roomiest(ordered, occupancy, None if demand.preferred or snapshot.asleep else enough)
-    if strategy in (Strategy.PACK, Strategy.COMPACT) and not demand.whole:
+    fitting = [r for r in list_eligible(demand, find) if r.reservable and r.id not in out]
+    ordered = order.sort(fitting, None if demand.preferred or snapshot.asleep else enough)
+    if order.strategy in (Strategy.PACK, Strategy.COMPACT) and not demand.whole:
         # Fill shared resources first, so that whole ones stay free for those who need them.
         ordered = sorted(ordered, key=lambda r: r.id not in occupancy.peaks)
     if snapshot.asleep:
@@ -323,7 +361,7 @@ def _not_enough_error(
     index: int, demands: Sequence[Demand], free: int, find: Matching, *, others: str = ""
 ) -> NotEnoughResources:
     demand = demands[index]
-    matching = len(_list_eligible(demand, find))
+    matching = len(list_eligible(demand, find))
     # Counted among those of this kind: which of the request that is, nobody knows here.
     which = f"number {index + 1} of the {len(demands)} reservations of them: " if len(demands) > 1 else ""
     together = f"{others} the lease's other reservations" if others else ""

@@ -20,6 +20,7 @@ from blazar.manager.billing.price_lists import PriceListService
 from blazar.manager.billing.recomputing import Recomputation
 from blazar.manager.billing.statements import ChargeService, StatementService
 from blazar.manager.booking.booking import Booker
+from blazar.manager.booking.ranking import Ranking
 from blazar.manager.changing.creation import Creation
 from blazar.manager.changing.deletion import Deletion
 from blazar.manager.changing.updates import Updates
@@ -211,7 +212,8 @@ class ManagerService:
         self.prolongation = Prolongation(runtime, self.leases, self.availability, waiting_list)
         self.usage_days, self.capacity_records = UsageDays(runtime), CapacityRecords(runtime)
         self.readings, self.sampling = ManagerReadings(store, self.claims, self.engine, self.outbox), Sampling(runtime)
-        requested = (self.delivery, waiting_list, self.prolongation, self.series_work, self.key_expiry)
+        self.ranking = Ranking(runtime)
+        requested = (self.ranking, self.delivery, waiting_list, self.prolongation, self.series_work, self.key_expiry)
         told = (self.sampling, self.capacity_records, self.usage_days, self.closing, self.recomputation)
         kept = (
             self.monitor,

@@ -42,6 +42,7 @@ from blazar.store.reports.reports import ReportStore
 from blazar.store.resources.catalog import CatalogCache, RegionStore
 from blazar.store.resources.health import ResourceHealthStore
 from blazar.store.resources.resources import ResourceStore
+from blazar.store.resources.sought import SoughtStore
 from blazar.store.series.series import SeriesStore
 from blazar.store.series.work import SeriesWorkStore
 from blazar.store.sql.transactions import Transactions
@@ -116,7 +117,8 @@ class Store:
         self._add_operations(catalogs, energy)
 
     def _add_operations(self, catalogs: CatalogCache, energy: EnergyTerms) -> None:
-        """Add the nouns of operators: power and energy, maintenance, reports, what is in trouble."""
+        """Add the nouns of operators: what is sought, power and energy, maintenance, reports, what is in trouble."""
+        self.sought = SoughtStore(self.transactions, catalogs)
         self.power, self.switches = PowerStore(self.transactions, catalogs), SwitchStore(self.transactions, catalogs)
         self.power_hosts = PowerHostStore(self.transactions, catalogs)
         self.maintenances = MaintenanceStore(self.transactions, catalogs)

@@ -277,6 +277,7 @@ OUR_OWN = {
     "blazar.resources.hosts.flavors": "the flavor that a reservation keeps, as Nova told it",
     "blazar.resources.networks.teardown": "addresses that Neutron tells",
     "blazar.resources.contract.schemas": "schemas of packages that are installed",
+    "blazar.manager.booking.ranking": "what reservations asked for, checked when they were made",
 }
 """Modules that parse nothing that somebody else could make long, and why."""
 

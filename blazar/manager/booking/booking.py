@@ -49,6 +49,9 @@ from blazar.store.resources.catalog import ResourceCatalog
 
 F = TypeVar("F")
 
+SCARCE_LAST = 2
+"""Attempts in which scarce resources are taken last; who still loses races takes any, as one that others leave."""
+
 _OTHERS_FASTER = "other requests for the same resources were faster at every attempt"
 
 
@@ -105,7 +108,8 @@ def plan_allocations(
         with runtime.store.calendar.view_window(
             kind, window, without_amounts=without_amounts, now=now, besides=besides
         ) as view:
-            choose = partial(place, demands, strategy=strategy, seed=runtime.settings.seed())
+            seed, scarce_last = runtime.settings.seed(), attempt < SCARCE_LAST
+            choose = partial(place, demands, strategy=strategy, seed=seed, scarce_last=scarce_last)
             with _tell_kind(kind):
                 placement = _choose_awake(
                     choose, view, selectable, asleep if kind in POWERED else ALL_AWAKE, window, now

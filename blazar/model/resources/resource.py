@@ -133,7 +133,7 @@ class Resource:
     ``withdrawn``). If ``authorized_projects`` are set, only these projects may have allocations. An ``evacuable`` host
     is not reservable either: it is used by anybody until it is emptied. ``capacity`` may be empty for a resource
     that is only ever promised whole. ``limits`` and ``traits`` are as in ResourceInventory. ``region`` is also one of
-    the attributes; it is empty where no regions are configured.
+    the attributes; it is empty where no regions are configured. The lower its ``tier``, the sooner it is taken.
     """
 
     id: int
@@ -159,6 +159,7 @@ class Resource:
     disabled_until: datetime | None = None
     region: str = ""
     withdrawn: bool = False
+    tier: int = field(default=0, compare=False)
 
     @property
     def evacuable(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import sqlalchemy as sa
@@ -24,18 +25,28 @@ from blazar.store.sql.transactions import Transactions, atomic
 REMEMBERED_REQUIREMENTS = 512
 REMEMBERED_PROJECTS = 512
 
+NO_TIERS: Mapping[int, int] = {}
+
 
 class ResourceCatalog:
-    """All registered resources of one kind at one version, also ``by_id``.
+    """All registered resources of one kind at one version, also ``by_id``; ``tiers`` says how scarce each is.
 
     ``private`` names properties for operators only.
 
     ``restricted``: some are not open to all projects; ``has_evacuable``: some are hosts that can be emptied.
     """
 
-    def __init__(self, version: int, resources: Iterable[Resource], *, private: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        version: int,
+        resources: Iterable[Resource],
+        *,
+        private: frozenset[str] = frozenset(),
+        tiers: Mapping[int, int] = NO_TIERS,
+    ) -> None:
         self.version = version
-        self.resources: tuple[Resource, ...] = tuple(sorted(resources, key=roominess_key))
+        ranked = [r if r.tier == (tier := tiers.get(r.id, 0)) else replace(r, tier=tier) for r in resources]
+        self.resources: tuple[Resource, ...] = tuple(sorted(ranked, key=lambda r: (r.tier, roominess_key(r))))
         self.by_id: Mapping[int, Resource] = {resource.id: resource for resource in self.resources}
         self.restricted = any(r.authorized_projects is not None for r in self.resources)
         self.has_evacuable = any(r.evacuable for r in self.resources)
@@ -49,6 +60,10 @@ class ResourceCatalog:
         )
         self._found = lru_cache(maxsize=REMEMBERED_REQUIREMENTS)(self._find)
         self._open = lru_cache(maxsize=REMEMBERED_PROJECTS)(self._known_to)
+
+    def ranked(self, tiers: Mapping[int, int]) -> ResourceCatalog:
+        """Return the same with other tiers."""
+        return ResourceCatalog(self.version, self.resources, private=self.private, tiers=tiers)
 
     def property_names(self) -> frozenset[str]:
         """Return the names of all properties that a resource has: for operators."""
@@ -65,7 +80,7 @@ class ResourceCatalog:
         return frozenset().union(*of_each) - self.private
 
     def matching(self, requirement: Requirement) -> Sequence[Resource]:
-        """Return the resources that meet a requirement, smallest first."""
+        """Return the resources that meet a requirement, by tier, smallest first."""
         return self._found(requirement)
 
     def _find(self, requirement: Requirement) -> Sequence[Resource]:
@@ -79,6 +94,7 @@ class CatalogCache:
 
     def __init__(self) -> None:
         self._kept: dict[str, ResourceCatalog] = {}
+        self._tiers: dict[str, Mapping[int, int]] = {}
         self.price_version: int | None = None
         """The version of the last price list when a catalog was last read; 0: there was none. None: none was read."""
         self._lock = threading.Lock()
@@ -94,12 +110,23 @@ class CatalogCache:
         if kept is not None and kept.version == version:
             return kept
         private = inventory.read_private_names(connection, kind)
-        fresh = ResourceCatalog(version, inventory.load_resources(connection, kind), private=private)
+        found, tiers = inventory.load_resources(connection, kind), self._tiers.get(kind, NO_TIERS)
+        fresh = ResourceCatalog(version, found, private=private, tiers=tiers)
         with self._lock:
+            if self._tiers.get(kind, NO_TIERS) is not tiers:
+                fresh = fresh.ranked(self._tiers[kind])
             latest = self._kept.get(kind)
             if latest is None or latest.version < version:
                 self._kept[kind] = fresh
         return fresh
+
+    def rank(self, kind: ResourceKind, tiers: Mapping[int, int]) -> None:
+        """Order the resources of a kind by these tiers from now on; one that has none is taken first."""
+        with self._lock:
+            self._tiers[kind] = tiers
+            kept = self._kept.get(kind)
+            if kept is not None:
+                self._kept[kind] = kept.ranked(tiers)
 
 
 class RegionStore:
