@@ -67,14 +67,16 @@ def test_what_was_asked_for_of_late_counts_and_what_was_long_ago_does_not(mixed)
 
 def test_it_is_learned_each_hour_and_when_hosts_are_added(mixed):
     ranking = mixed.manager.ranking
-    assert ranking.run_once() and not ranking.run_once()
+    assert ranking.run_once()
+    assert not ranking.run_once()
     mixed.clock.to(mixed.clock.now() + HOUR)
     assert ranking.run_once()
     [first, *_] = mixed.store.resources.catalog(HOST).resources
     mixed.manager.resources.change(HOST, first.external_id, ResourceChange({"rack": "r1"}))
     assert not ranking.run_once()
     mixed.register_addresses(7)
-    assert ranking.run_once() and not ranking.run_once()
+    assert ranking.run_once()
+    assert not ranking.run_once()
 
 
 def test_the_order_stays_when_a_host_changes(mixed):
