@@ -44,7 +44,7 @@ class Ranking(BackgroundThread):
         store, now = self._runtime.store, self._runtime.clock.now()
         catalogs = {kind: store.resources.catalog(kind) for kind in {t.kind for t in self._runtime.types.values()}}
         is_old = self._at is None or not self._at <= now < self._at + INTERVAL
-        if not is_old and all(catalogs[kind].by_id.keys() <= self._ranked.get(kind, ()) for kind in catalogs):
+        if not is_old and all(catalogs[kind].by_id.keys() <= self._ranked.get(kind, frozenset()) for kind in catalogs):
             return False
         asked = store.sought.read_asked(now - MEMORY)
         sought: dict[ResourceKind, list[Sought]] = defaultdict(list)
