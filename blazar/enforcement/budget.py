@@ -6,29 +6,29 @@ A period is a calendar month or week, or rolling: some days from any time on. Al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from oslo_config import cfg, types
 
-from blazar.enforcement.limits import LimitFilter, read_numbers
+from blazar.enforcement.hours_room import MOST_STARTS, HoursExcess, HoursRoom, Period, Uses, add_periods
+from blazar.enforcement.limits import LimitFilter, count_only_reservation, read_numbers
 from blazar.enforcement.sentences import seconds, span, spell
 from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import Question
-from blazar.model.base.clock import END_OF_TIME, later, to_second
+from blazar.model.base.clock import END_OF_TIME, later, to_second, zulu
 from blazar.model.base.errors import EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.base.window import Window
 from blazar.model.billing.budgets import BudgetFacts, BudgetSource, ProjectBudget, hours_down, hours_up
-from blazar.model.leases.limits import Exceeded
+from blazar.model.leases.limits import Exceeded, Fits
 from blazar.model.use.resource_hours import (
     MEASURES,
     ReachedShare,
     UsageCurve,
     UsageRecord,
     epoch,
-    find_peak,
     find_reached,
     measures,
     roll_sums,
@@ -38,20 +38,6 @@ DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
 LONGEST = 3660
 """Maximum days of a rolling period."""
-
-
-class Period(Protocol):
-    """A division of time into periods."""
-
-    @property
-    def words(self) -> str:
-        """Return what people call one of them."""
-
-    def whole_periods(self, window: Window) -> Window:
-        """Return the time of all periods that touch a window."""
-
-    def growing_periods(self, total: UsageCurve, growth: UsageCurve, window: Window) -> Iterator[Window]:
-        """Yield the periods that overlap the window and in which usage grows, as far as they can be the worst."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +73,13 @@ class PeriodCalendar:
             if growth.sum_between(epoch(period.start), epoch(period.end)) > 0:
                 yield period
 
+    def list_starts(self, instants: Collection[int], length: timedelta) -> Iterator[datetime]:
+        """Yield the first instants of the periods that follow the first of these, one after the other."""
+        start = self._start_of_period(datetime.fromtimestamp(min(instants), UTC))
+        for _ in range(MOST_STARTS):
+            start = self._next_start(start)
+            yield start
+
     def _start_of_period(self, instant: datetime) -> datetime:
         day = instant.replace(hour=0, minute=0, second=0)
         return day.replace(day=1) if self.months else day - day.weekday() * DAY
@@ -117,6 +110,10 @@ class Rolling:
             begin = datetime.fromtimestamp(start, UTC)
             yield Window(begin, later(begin, self.days * DAY))
 
+    def list_starts(self, instants: Collection[int], length: timedelta) -> Iterator[datetime]:
+        """Yield the starts from which on a period does not reach a use of others any more, or less of it."""
+        yield from add_periods(instants, length, self.days)
+
 
 def parse_period(text: str) -> Period:
     """Return the period that an operator configures: ``month``, ``week`` or a number of days. InvalidInput."""
@@ -135,8 +132,6 @@ def parse_period(text: str) -> Period:
 
 HOURS = "_hours"
 OPTION = "max_resource_hours"
-
-Uses = list[tuple[Window, int]]
 
 
 class ResourceHoursFilter(LimitFilter):
@@ -221,18 +216,12 @@ class ResourceHoursFilter(LimitFilter):
             )
 
     def _check(self, measure: str, limit: int, question: Question, before: Uses, after: Uses) -> None:
-        others = _uses_of_measure(measure, question.usage)
-        lease, total = UsageCurve(after), UsageCurve([*others, *after])
-        growth = UsageCurve([*after, *((window, -amount) for window, amount in before)])
-        worst: Window | None = None
-        fullest = limit * 3600
-        for period in self._period.growing_periods(total, growth, question.wanted.window):
-            sum_ = total.sum_between(epoch(period.start), epoch(period.end))
-            if sum_ > fullest:
-                worst, fullest = period, sum_
-        if worst is not None:
-            taken = lease.sum_between(epoch(worst.start), epoch(worst.end))
-            raise self._refusal(measure, limit, worst, taken, fullest - taken, find_peak(worst, after))
+        room = HoursRoom(self._period, limit * 3600, _uses_of_measure(measure, question.usage), before)
+        excess = room.find_excess(after, question.wanted.window)
+        if excess is not None:
+            period = excess.period
+            taken = UsageCurve(after).sum_between(epoch(period.start), epoch(period.end))
+            raise self._refusal(measure, limit, excess, taken, _list_fits(measure, room, question))
 
     def list_reached(self, question: Question, shares: tuple[int, ...]) -> tuple[ReachedShare, ...]:
         """Return the largest share that a lease reaches of each budget and period; of rolling periods none."""
@@ -256,23 +245,14 @@ class ResourceHoursFilter(LimitFilter):
                     found.append(ReachedShare(project_id, name, *told))
         return tuple(found)
 
-    def _refusal(self, measure: str, limit: int, period: Window, taken: int, used: int, amount: int) -> UsageDenied:
-        name = self._name_limit(measure)
-        left = max(0, limit * 3600 - used)
-        fits = timedelta(minutes=left // amount // 60)
-        advice = f"for at most {span(fits)}, for less, or for another time" if fits else "for another time"
-        exceeded = Exceeded(
-            name,
-            measure,
-            limit,
-            -(-taken // 3600),
-            -(-used // 3600),
-            {"duration_seconds": seconds(fits)} if fits else {},
-        )
+    def _refusal(self, measure: str, limit: int, excess: HoursExcess, taken: int, fits: _HoursFits) -> UsageDenied:
+        name, period, used = self._name_limit(measure), excess.period, excess.sum - taken
+        exceeded = Exceeded(name, measure, limit, -(-taken // 3600), -(-used // 3600), fits.values)
         return exceeded.make_denial(
             f"reservations, start_date, end_date: the lease would take {hours_up(taken)} {measure}-hours from "
             f"{spell(period.start)} to {spell(period.end)}, and of the {limit} that the project has in "
-            f"{self._period.words} ({name}) {hours_down(left)} are left for it; ask {advice}"
+            f"{self._period.words} ({name}) {hours_down(max(0, limit * 3600 - used))} are left for it; ask "
+            f"{', '.join(fits.advice)}"
         )
 
     def _limits(self, project_id: str) -> Mapping[str, int]:
@@ -299,6 +279,53 @@ def limit_name(measure: str) -> str:
     return f"{PREFIX}{measure}{HOURS}"
 
 
+@dataclass(frozen=True, slots=True)
+class _HoursFits:
+    """What of a lease would be granted, each by itself; None or 0: that is not known, or nothing is."""
+
+    longest: timedelta
+    fewer: int
+    later: Window | None
+
+    @property
+    def values(self) -> Fits:
+        """Return them as a refusal has them."""
+        return {
+            **({"duration_seconds": seconds(self.longest)} if self.longest else {}),
+            **({"amount": self.fewer} if self.fewer else {}),
+            **({"start_date": zulu(self.later.start), "end_date": zulu(self.later.end)} if self.later else {}),
+        }
+
+    @property
+    def advice(self) -> list[str]:
+        """Return them in words."""
+        less = [f"for at most {self.fewer} of what it would have"] if self.fewer else ["for less"]
+        shorter = [f"for at most {span(self.longest)}", *less] if self.longest else less if self.fewer else []
+        other = f"for a start at {zulu(self.later.start)}" if self.later else "for another time"
+        return [*shorter, f"or {other}" if shorter else other]
+
+
+def _list_fits(measure: str, room: HoursRoom, question: Question) -> _HoursFits:
+    """Return what would fit into a budget that a lease exceeds."""
+    wanted, current = question.wanted, question.current
+    window, count = wanted.window, count_only_reservation(question)
+
+    def make_uses(part: Window) -> Uses:
+        shorter = replace(question, wanted=replace(wanted, lease=replace(wanted.lease, window=part)))
+        return _uses_of_measure(measure, _records_of_lease(shorter)[1])
+
+    longest = room.find_longest(window, make_uses)
+    if current is not None:
+        # What it has is no advice.
+        is_more = longest > current.window.duration and window.start + longest > question.now
+        return _HoursFits(longest if is_more else timedelta(0), 0, None)
+    fewer = room.find_fewer(window, count) if count == wanted.measures.get(measure) else 0
+    last = question.last_start
+    later_start = None if last is None else room.find_later(window, make_uses(window), last)
+    moved = None if later_start is None else Window(later_start, later_start + window.duration)
+    return _HoursFits(longest, fewer, moved)
+
+
 def _records_of_lease(question: Question) -> tuple[list[UsageRecord], list[UsageRecord]]:
     """Return what the lease itself has without the change, and with it; the past does not change."""
     wanted, before = question.wanted, list(question.own_usage)
@@ -316,6 +343,6 @@ def _cut_record(record: UsageRecord, now: datetime) -> UsageRecord | None:
     return replace(record, window=Window(window.start, min(window.end, now))) if window.start < now else None
 
 
-def _uses_of_measure(measure: str, usage_records: Iterable[UsageRecord]) -> Uses:
+def _uses_of_measure(measure: str, usage_records: Iterable[UsageRecord]) -> list[tuple[Window, int]]:
     found = ((record.window, record.measures.get(measure, 0)) for record in usage_records)
     return [(window, amount) for window, amount in found if amount]

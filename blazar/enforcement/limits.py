@@ -335,6 +335,14 @@ class StartWindowFilter(LimitFilter):
             )
 
 
+def count_only_reservation(question: Question) -> int:
+    """Return how many the only reservation of a lease has; 0 if one cannot ask for fewer of it alone."""
+    wanted = question.wanted
+    if len(wanted.lease.reservations) != 1:
+        return 0
+    return sum(allocated.count for allocated in wanted.allocated_resources)
+
+
 def _too_long(longest: timedelta, asked: timedelta, end: datetime) -> Exceeded:
     fits: Fits = {"end_date": zulu(end), "duration_seconds": seconds(longest)}
     return Exceeded("max_lease_duration", "seconds", seconds(longest), seconds(asked), fits=fits)

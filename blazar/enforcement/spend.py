@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from oslo_config import cfg
 
-from blazar.enforcement.limits import LimitFilter
+from blazar.enforcement.limits import LimitFilter, count_only_reservation
 from blazar.enforcement.pricing import describe_lease
 from blazar.enforcement.sentences import span
 from blazar.enforcement.unified import PREFIX, UnifiedLimits
@@ -126,17 +126,9 @@ class SpendFilter(LimitFilter):
             raise _refuse(room, excess, quoted, question)
 
 
-def _count_only_reservation(question: Question) -> int:
-    """Return how many the only reservation of a lease has; 0 if one cannot ask for fewer of it alone."""
-    wanted = question.wanted
-    if len(wanted.lease.reservations) != 1:
-        return 0
-    return sum(allocated.count for allocated in wanted.allocated_resources)
-
-
 def _refuse(room: SpendRoom, excess: SpendExcess, quoted: QuotedLease, question: Question) -> UsageDenied:
     spending, name, most = room.spending, room.limit.name, question.max_price
-    count = _count_only_reservation(question)
+    count = count_only_reservation(question)
     # What is shorter or fewer costs no more, but another time may.
     limit = room if most is None else JointLimit((room, PriceLimit(Fraction(most), room.lists)))
     currency, decimals = spending.currency, spending.decimals

@@ -150,6 +150,7 @@ class Question:
     own_usage: tuple[UsageRecord, ...] = ()
     spending: ProjectSpending | None = None
     max_price: str | None = None
+    last_start: datetime | None = None
 
     @property
     def substance(self) -> tuple[object, ...]:

@@ -198,7 +198,9 @@ class ManagerService:
         creation, deletion = Creation(runtime, changes), Deletion(runtime, worker)
         self.availability = AvailabilityService(runtime, updates)
         self.refused_requests = refused = RefusedRequests(runtime)
-        refusals = Refusals(self.availability, refused, enabled=settings.explain_refusals)
+        refusals = Refusals(
+            self.availability, refused, enabled=settings.explain_refusals, longest=settings.search_range
+        )
         self.waiting_list = waiting_list = WaitingList(runtime, booker, creation, updates)
         creator = LeaseCreator(runtime, booker, creation, refusals, waiting_list)
         self.leases = LeaseService(runtime, creator, updates, deletion, refusals)

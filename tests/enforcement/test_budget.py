@@ -48,7 +48,7 @@ def test_just_the_budget_may_be_taken_and_a_minute_more_may_not():
     assert denial(MONTH, asked(a_view(hours(1, 51 + 1 / 60), hosts=2))) == (
         "reservations, start_date, end_date: the lease would take 100.04 host-hours from 2030-04-01 00:00 to "
         "2030-05-01 00:00, and of the 100 that the project has in a month (max_resource_hours) 100 are left for it; "
-        "ask for at most 2 days 2 hours, for less, or for another time"
+        "ask for at most 2 days 2 hours, for at most 1 of what it would have, or for another time"
     )
 
 
@@ -190,3 +190,77 @@ def test_a_calendar_finds_the_fullest_period_by_any_count(others, window, amount
     ]
     assert max(found, default=None) == best
     assert all(period.whole_periods(window).covers(p) for p in period.growing_periods(total, growth, window))
+
+
+def granted(rule, question) -> bool:
+    try:
+        rule.check(question)
+    except UsageDenied:
+        return False
+    return True
+
+
+def near(question, window: Window, count: int):
+    """Return a question about another window, or fewer hosts."""
+    return replace(question, wanted=a_view(window, hosts=count), last_start=None)
+
+
+@settings(max_examples=cases(2000), deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-200, 1500), st.integers(1, 400), st.integers(1, 3)), max_size=5),
+    st.tuples(st.integers(0, 700), st.integers(2, 60), st.integers(1, 4)),
+    st.integers(10, 150),
+    st.sampled_from(["month", "week", "3"]),
+)
+def test_what_a_budget_would_grant_it_grants_and_a_minute_or_one_more_it_does_not(drawn, asked_for, limit, period):
+    rule = ResourceHoursFilter({"host": limit}, parse_period(period))
+    others = [held(hours(begin, begin + length), count, f"l{n}") for n, (begin, length, count) in enumerate(drawn)]
+    begin, length, count = asked_for
+    window = hours(begin, begin + length)
+    question = replace(asked(a_view(window, hosts=count), *others), last_start=NOON + 2500 * HOUR)
+    if granted(rule, question):
+        return
+    with pytest.raises(UsageDenied) as denied:
+        rule.check(question)
+    fits = denied.value.data["fits"]
+    shortest, minute = timedelta(seconds=fits.get("duration_seconds", 0)), timedelta(minutes=1)
+    if shortest:
+        assert granted(rule, near(question, Window(window.start, window.start + shortest), count))
+    assert not granted(rule, near(question, Window(window.start, window.start + shortest + minute), count))
+    fewer = fits.get("amount", 0)
+    assert fewer == max((n for n in range(1, count) if granted(rule, near(question, window, n))), default=0)
+    if "start_date" in fits:
+        later = Window(*(datetime.fromisoformat(fits[key]) for key in ("start_date", "end_date")))
+        assert later.duration == window.duration
+        assert granted(rule, near(question, later, count))
+        before = Window(later.start - timedelta(seconds=1), later.end - timedelta(seconds=1))
+        assert not granted(rule, near(question, before, count))
+    else:
+        # The oracle tries each third hour; what fits into no empty period is not looked for.
+        tried = (hours(begin + ahead, begin + ahead + length) for ahead in range(0, 2400 - begin, 3))
+        assert length * count > limit or not any(granted(rule, near(question, one, count)) for one in tried)
+
+
+def test_a_lease_over_two_periods_is_offered_no_length_that_the_emptier_one_denies():
+    """What is left of the fuller period is not left of the other one."""
+    april, may = Window(utc(2030, 4, 1), utc(2030, 4, 3, 4)), Window(utc(2030, 5, 20), utc(2030, 5, 23))
+    across = Window(utc(2030, 4, 30, 23), utc(2030, 5, 2, 23))
+    with pytest.raises(UsageDenied) as denied:
+        MONTH.check(asked(a_view(across), held(april, 2), held(may)))
+    assert denied.value.data["used"] == 72
+    assert denied.value.data["fits"] == {}
+
+
+def test_a_start_is_only_offered_as_far_as_it_is_known_what_the_project_has():
+    question = asked(a_view(hours(1, 41), hosts=2), held(hours(-30, 30)))
+    assert "start_date" not in numbers_of(question)
+    assert numbers_of(replace(question, last_start=utc(2030, 4, 20))).get("start_date") is None
+    known = numbers_of(replace(question, last_start=utc(2030, 6, 1)))
+    # 29 hours of it are in April, which has 58 left for two hosts.
+    assert (known["start_date"], known["end_date"]) == ("2030-04-29T19:00:00Z", "2030-05-01T11:00:00Z")
+
+
+def numbers_of(question):
+    with pytest.raises(UsageDenied) as denied:
+        MONTH.check(question)
+    return denied.value.data["fits"]

@@ -83,7 +83,9 @@ class TestWhatProgramsReadOfADenial:
         rule = ResourceHoursFilter({"host": 5}, parse_period("month"))
         record = UsageRecord("other", "host", hours(-2.5, 0), 1)
         question = replace(asking(a_view(hours(1, 3), hosts=2)), usage=(record,))
-        assert numbers(rule, question) == ("max_resource_hours", "host", 5, 3, 4, {"duration_seconds": 4500})
+        assert numbers(rule, question) == (
+            "max_resource_hours", "host", 5, 3, 4, {"duration_seconds": 4500, "amount": 1},
+        )  # fmt: skip
 
     def test_of_bounds(self):
         with pytest.raises(UsageDenied) as denied:

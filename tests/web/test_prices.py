@@ -100,6 +100,36 @@ def test_what_a_limit_would_grant_is_a_click(limited, page_of, complaints):
     expect(page.get_by_role("region", name="What it costs")).to_have_count(0)
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_fixed_dates_that_a_budget_denies_are_moved_to_the_next_month_by_a_click(limited, width, page_of, complaints):
+    complaints.expected.add("status of 403")
+    first = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0) + timedelta(days=40)
+    tenth = first.replace(day=10)
+
+    def at(**later: int) -> str:
+        return f"{tenth + timedelta(**later):%Y-%m-%dT%H:%M:%SZ}"
+
+    booked(limited, ALICE, "first", at(days=2), at(days=2, hours=15))
+    page = page_of(f"{limited}?start={at()}&end={at(hours=8)}", ALICE)
+    page.set_viewport_size({"width": width, "height": 900})
+    # The answer says it before anybody books, and so does the refusal.
+    expect(page.get_by_role("button", name=re.compile("^All of it from "))).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Book ")).first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Book", exact=True).click()
+    expect(dialog.get_by_text("This would do:")).to_be_visible()
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    dialog.get_by_role("button", name=re.compile("^All of it from ")).click()
+    expect(dialog).to_have_count(0)
+    page.get_by_role("button", name=re.compile("^Book ")).first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Book", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("host")
+    # Part of it may lie in the first month, as far as there is something left.
+    last = max(datetime.fromisoformat(one["start_date"]) for one in leases_of(limited, ALICE))
+    assert last > tenth + timedelta(days=15)
+
+
 def test_what_lasts_beyond_a_month_says_what_is_left_of_each(limited, page_of):
     page = page_of(f"{limited}?for=P40D", ALICE)
     lines = page.locator(".budget-line")

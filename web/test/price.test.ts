@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Price } from "../src/api/types.ts";
 import { loadTemporal } from "../src/time/zone.ts";
-import { cheaperOf, shortened, withinLimit } from "../src/words/fits.ts";
+import { cheaperOf, shortened, grantedOf } from "../src/words/fits.ts";
 import { cancellationSteps, differenceInWords, isPriceOf, partInWords, priceInWords } from "../src/words/price.ts";
 
 await loadTemporal();
@@ -60,7 +60,7 @@ test("how a price comes about, what a change costs, and what it costs to cancel"
 test("what a limit would grant is an alternative of the question", () => {
   const window = { start: Date.parse("2030-05-02T08:00:00Z"), end: Date.parse("2030-05-04T08:00:00Z") };
   const fits = { duration_seconds: 86_400, amount: 3, start_date: "2030-06-01T00:00:00Z" };
-  assert.deepEqual(withinLimit({ measure: "host", fits }, window, true), [
+  assert.deepEqual(grantedOf({ measure: "host", fits }, window, true), [
     { change: "duration", start_date: "2030-05-02T08:00:00Z", end_date: "2030-05-03T08:00:00Z" },
     {
       change: "count",
@@ -70,11 +70,14 @@ test("what a limit would grant is an alternative of the question", () => {
     },
     { change: "time", start_date: "2030-06-01T00:00:00Z", end_date: "2030-06-03T00:00:00Z" },
   ]);
-  assert.deepEqual(withinLimit({ measure: "vcpu", fits: { amount: 3 } }, window, true), []);
-  assert.deepEqual(withinLimit({ measure: "host", fits: { amount: 3 } }, window, false), []);
+  assert.deepEqual(grantedOf({ measure: "vcpu", fits: { amount: 3 } }, window, true), []);
+  assert.deepEqual(grantedOf({ measure: "host", fits: { amount: 3 } }, window, false), []);
   const ends = { end_date: "2030-05-03T08:00:00Z" };
-  assert.equal(withinLimit({ fits: ends }, window, true)[0]?.change, "duration");
-  assert.deepEqual(withinLimit(undefined, window, true), []);
+  assert.equal(grantedOf({ fits: ends }, window, true)[0]?.change, "duration");
+  assert.deepEqual(grantedOf(undefined, window, true), []);
+  // What is free and within all limits counts, if the service has looked for it.
+  const later = { change: "time", start_date: "2030-06-03T00:00:00Z", end_date: "2030-06-05T00:00:00Z", price: "9.00" };
+  assert.deepEqual(grantedOf({ measure: "host", fits, alternatives: [later] }, window, true), [later]);
   assert.deepEqual(cheaperOf({ fits: [] }), []);
   const hour = { start_date: "2030-05-02T08:00:00Z", end_date: "2030-05-02T09:00:00Z" };
   assert.equal(shortened({ ...hour, change: "duration" }).end_date, "2030-05-02T08:59:00Z");

@@ -81,11 +81,10 @@ class LeaseCreator:
                 try:
                     grant.take(self._waiting_list.turns(grant.options))
                     book = partial(self.booker.book, partial(self._propose, grant), checks=grant.enforcement_checks)
-                    granted = self._with_room(grant, book) if request.kind is LeaseKind.BEST_EFFORT else book()
-                except (NotEnoughResources, OthersWait, Contention) as error:
+                    with self._refusals.explained_lease(request, waits=grant.new.place is not None):
+                        granted = self._with_room(grant, book) if request.kind is LeaseKind.BEST_EFFORT else book()
+                except (NotEnoughResources, OthersWait, Contention):
                     if (place := grant.new.place) is None:
-                        if isinstance(error, NotEnoughResources):
-                            self._refusals.explain_lease(error, request)
                         raise
                     return self._waiting_list.add(grant.new, place)
                 (booked,) = granted.leases
@@ -163,15 +162,14 @@ class LeaseCreator:
     def preview(self, request: LeaseRequest) -> LeaseDetails:
         """Return a lease as ``create`` would book it, with its allocations; nothing is written."""
         grant = self._granted(request)
-        with scope(limit=self._runtime.settings.request_limit):
+        explained = self._refusals.explained_lease(request, waits=grant.new.place is not None)
+        with scope(limit=self._runtime.settings.request_limit), explained:
             try:
                 grant.take(self._waiting_list.turns(grant.options))
                 find = partial(grant.find, 0)
                 plan = self._with_room(grant, find) if request.kind is LeaseKind.BEST_EFFORT else find()
-            except (NotEnoughResources, OthersWait) as error:
+            except (NotEnoughResources, OthersWait):
                 if (place := grant.new.place) is None:
-                    if isinstance(error, NotEnoughResources):
-                        self._refusals.explain_lease(error, request)
                     raise
                 waits = self._waiting_list.preview(grant.new, place)
                 grant.check_bounds()

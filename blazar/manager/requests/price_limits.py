@@ -12,7 +12,7 @@ from typing import Protocol
 
 from blazar.manager.billing.quoting import Quoting
 from blazar.manager.billing.refusals import PriceFit, limit_count, refuse_excess, refuse_price, tell_count
-from blazar.manager.search.free_time import RequestPlace, ask_for_count
+from blazar.manager.search.request_places import RequestPlace, ask_for_count
 from blazar.model.base.errors import Conflict, EnforcementUnavailable, NotEnoughResources
 from blazar.model.base.window import Window
 from blazar.model.billing.fits import JointLimit, LeaseLimit, PriceLimit, find_longest, list_cheaper_starts

@@ -20,7 +20,8 @@ from blazar.manager.changing.updates import Updates
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases.dates import changed_window
 from blazar.manager.outbox.enforcement_check import find_spending, is_spending_read, make_view
-from blazar.manager.search.free_time import FreeTime, RequestPlace, SearchLimits
+from blazar.manager.search.free_time import FreeTime, SearchLimits
+from blazar.manager.search.request_places import RequestPlace
 from blazar.manager.search.search_times import Times, read_changed_times, read_extension, read_times
 from blazar.model.base.clock import Clock, to_second
 from blazar.model.base.errors import InvalidInput, OutOfTime
@@ -31,7 +32,7 @@ from blazar.model.leases.limits import Bounds
 from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest
 from blazar.model.power.classes import POWERED
 from blazar.model.power.states import ALL_AWAKE
-from blazar.model.search.availability import Alternative, Availability, AvailabilityQuestion, Change, FreeWindow
+from blazar.model.search.availability import Availability, AvailabilityQuestion, FreeWindow
 from blazar.store.calendar.views import RangeView
 
 SECOND = timedelta(seconds=1)
@@ -261,7 +262,7 @@ class AvailabilityService:
         }
         standing = bounds.refusals(*seen.so_far, more=len(wanted.lease.reservations))
         spending = find_spending(self._runtime, seen.use)
-        limits = SearchLimits(enforcement, asker, now, seen.use, wanted.current, standing, spending)
+        limits = SearchLimits(enforcement, asker, now, seen.use, wanted.current, standing, spending, range_.end)
         # What is made of others takes nothing itself.
         taking = tuple(r for p in wanted.requests for r in wanted.lease.reservations if r.id == p.reservation_id)
         numbers = {r.id: number for number, r in enumerate(wanted.lease.asked_for)}
@@ -313,21 +314,29 @@ class AvailabilityService:
         )
         if not (question.explain or question.alternatives):
             return answer
-        first = free_time.find_granted(openings, length, times.latest) if question.alternatives else None
         if fits:
-            # There is room; what is refused then may be granted at another time.
-            if moves and first is not None and first.window != window:
-                return replace(answer, alternatives=(Alternative(Change.TIME, first.window, price=first.price),))
-            return answer
+            if not (question.alternatives and openings[0].refusals):
+                return answer
+            # There is room, but not for this project: there may be at another time, or for less.
+            first = self._find_granted(question, free_time, times, openings) if moves else None
+            return replace(answer, alternatives=free_time.alternatives(window, (), first))
         reasons = free_time.reasons(window, times.latest)
         answer = replace(answer, reasons=free_time.of_request(reasons) if question.explain else ())
         if not question.alternatives:
             return answer
-        if not openings and question.duration is None and moves:
-            later_ = free_time.find(window, times.latest - length, times.latest, 1)
-            found_later = (free_time.free_window(opening, length) for opening in later_.openings)
-            first = next((opening for opening in found_later if not opening.refusals), None)
+        first = self._find_granted(question, free_time, times, openings) if moves else None
         return replace(answer, alternatives=free_time.alternatives(window, reasons, first))
+
+    def _find_granted(
+        self, question: AvailabilityQuestion, free_time: FreeTime, times: Times, openings: Sequence[FreeWindow]
+    ) -> FreeWindow | None:
+        """Return the first opening within the limits of the project; of fixed dates also at another time."""
+        length, last = times.window.duration, times.last_start
+        if question.duration is None:
+            last = times.latest - length
+            found = free_time.find(times.window, last, times.latest, 1).openings
+            openings = [free_time.free_window(opening, length) for opening in found]
+        return free_time.find_granted(openings, length, last, times.latest)
 
     def _answer(
         self,

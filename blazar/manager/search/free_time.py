@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,23 +12,20 @@ from blazar.calendar import alternatives
 from blazar.calendar.alternatives import Granted
 from blazar.calendar.openings import Budget, Found, KindSearch, Opening, last_fitting_end, search_openings
 from blazar.calendar.placement import Placement
-from blazar.calendar.reasons import RequirementPart, explain_misfits, split_requirement
+from blazar.calendar.reasons import RequirementPart, explain_misfits
 from blazar.calendar.timeline import epoch, from_epoch
 from blazar.enforcement import AllocatedResource, Enforcement, LeaseView, Question
 from blazar.manager.billing.quoting import QuoteWindow, price_nothing
 from blazar.manager.booking.booking import PlacementRequest
+from blazar.manager.search.request_places import RequestPlace, ask_for_count, find_parts
 from blazar.model.base.errors import UsageDenied
 from blazar.model.base.window import Window
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.billing.spending import ProjectSpending
-from blazar.model.calendar.demand import Demand
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
-from blazar.model.leases.reservation import Content
 from blazar.model.power.classes import POWERED
 from blazar.model.power.states import WakingHosts
-from blazar.model.resources.regions import region_requirement
-from blazar.model.resources.requirements import All, Anything, join_requirements, parse_requirement
 from blazar.model.resources.resource import Resource, ResourceKind
 from blazar.model.search.availability import (
     Alternative,
@@ -38,74 +35,20 @@ from blazar.model.search.availability import (
     FreeWindow,
     LimitedBy,
     WindowReason,
-    name_count,
 )
 from blazar.model.use.resource_hours import ProjectUse
 
-REQUIREMENTS = ("hypervisor_properties", "resource_properties")
-
-
-@dataclass(frozen=True, slots=True)
-class RequestPlace:
-    """Where a request names a reservation: its index in the list, and its ``keys`` there; None where it does not.
-
-    A change names the reservation of a lease by ``id``, if at all, and only the keys that change.
-    """
-
-    index: int | None
-    keys: Collection[str] | None = None
-    id: str | None = None
-
-    @property
-    def pointer(self) -> str | None:
-        """Return the JSON pointer of the reservation."""
-        return None if self.index is None else f"/reservations/{self.index}"
-
-    def to(self, key: str, *more: int) -> str | None:
-        """Return the JSON pointer of a key, or of a part of its value."""
-        if self.pointer is None or (self.keys is not None and key not in self.keys):
-            return None
-        return "/".join([self.pointer, key, *map(str, more)])
-
-
-def find_parts(
-    parameters: Content, demand: Demand, place: RequestPlace, *, region: str = ""
-) -> tuple[RequirementPart, ...]:
-    """Return the parts of a demand's requirement; those that the request names have a pointer.
-
-    That of the region in which it lies cannot be left out.
-    """
-    if demand.requirement == Anything():
-        return ()
-    if demand.reference is not None:
-        return (RequirementPart(demand.requirement, place.to(demand.reference), needed=True),)
-    found = [RequirementPart(region_requirement(region), needed=True)] if region else []
-    for name in REQUIREMENTS:
-        match parse_requirement(parameters.values.get(name), field=name):
-            case Anything():
-                pass
-            case All(terms):
-                found += (RequirementPart(term, place.to(name, index)) for index, term in enumerate(terms, 1))
-            case requirement:
-                found.append(RequirementPart(requirement, place.to(name)))
-    same = join_requirements(*(part.requirement for part in found)) == demand.requirement
-    return tuple(found) if same else split_requirement(demand.requirement)
-
-
-def ask_for_count(parameters: Content, place: RequestPlace, count: int) -> Mapping[str, int | str]:
-    """Return what to put over a reservation in the request, to ask for this many."""
-    named = {} if place.id is None else {"id": place.id}
-    return {**named, **name_count(parameters.values, count)}
-
-
 SECOND = timedelta(seconds=1)
+
+MOST_MOVES = 8
+"""Starts that are tried one after the other, as each limit offers its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
     """What is needed to judge a window: who asks, the project's use, and the lease before a change.
 
-    ``standing`` is what is objected to whatever the window is.
+    ``standing`` is what is objected to whatever the window is. Up to ``until`` the project's use is known.
     """
 
     enforcement: Enforcement
@@ -115,6 +58,7 @@ class SearchLimits:
     current: LeaseView | None = None
     standing: tuple[UsageDenied, ...] = ()
     spending: ProjectSpending | None = None
+    until: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -175,7 +119,7 @@ class FreeTime:
             from_epoch(opening.last_start),
             None if opening.open_until is None else from_epoch(opening.open_until),
             tuple(counts),
-            self.refusals(window, placements),
+            self.refusals(window, placements, moves=True),
             tuple(regions),
             self.quote(window, partial(self.allocated, placements)),
             self._find_waking(placements, start),
@@ -187,23 +131,49 @@ class FreeTime:
         ids = [id_ for kind in kinds for id_ in placements[kind].resource_ids]
         return self.kinds[kinds[0]].asleep.find_waking(ids, start) if kinds else None
 
-    def find_granted(self, openings: Sequence[FreeWindow], length: timedelta, latest: datetime) -> FreeWindow | None:
+    def find_granted(
+        self, openings: Sequence[FreeWindow], length: timedelta, last_start: datetime, latest: datetime
+    ) -> FreeWindow | None:
         """Return the first opening to which nobody objects, or at the start that a refusal of one offers; None."""
         for opening in openings:
             if not opening.refusals:
                 return opening
+            if (moved := self._follow_offers(opening, length, opening.last_start, latest)) is not None:
+                return moved
+        return self._follow_offers(openings[-1], length, last_start, latest) if openings else None
+
+    def _follow_offers(
+        self, opening: FreeWindow, length: timedelta, last_start: datetime, latest: datetime
+    ) -> FreeWindow | None:
+        """Return the first window, at a start that refusals of an opening offer or later, to which nobody objects.
+
+        Where they offer none, it may be once another lease of the project has ended.
+        """
+        for _ in range(MOST_MOVES):
+            begin = opening.window.start
             offered = (refusal.data.get("fits", {}).get("start_date") for refusal in opening.refusals)
-            for start in sorted(datetime.fromisoformat(one) for one in offered if one is not None):
-                if opening.window.start < start <= opening.last_start:
-                    found = self.find(Window(start, start + length), start, latest, 1).openings
-                    moved = self.free_window(found[0], length) if found else None
-                    if moved is not None and not moved.refusals:
-                        return moved
+            starts = [at for one in offered if one is not None and (at := datetime.fromisoformat(one)) > begin]
+            ends = (one.window.end for one in self.limits.use.leases) if self.limits.use is not None else ()
+            starts = [start for start in starts or ends if begin < start <= last_start]
+            if not starts:
+                return None
+            start = min(starts)
+            found = self.find(Window(start, start + length), last_start, latest, 1).openings
+            if not found:
+                return None
+            opening = self.free_window(found[0], length)
+            if not opening.refusals:
+                return opening
         return None
 
-    def refusals(self, window: Window, placements: Mapping[ResourceKind, Placement]) -> tuple[EnforcementRefusal, ...]:
-        """Return what the limits of the project object to in a window with these placements."""
-        return self._objections(window, lambda: self.allocated(placements))
+    def refusals(
+        self, window: Window, placements: Mapping[ResourceKind, Placement], *, moves: bool = False
+    ) -> tuple[EnforcementRefusal, ...]:
+        """Return what the limits of the project object to in a window with these placements.
+
+        They say at which later start they would not, as far as that is known, if the lease ``moves``.
+        """
+        return self._objections(window, lambda: self.allocated(placements), moves=moves)
 
     def kept_refusals(self, window: Window) -> tuple[EnforcementRefusal, ...]:
         """Return what they object to in a window in which the lease keeps the resources that it has."""
@@ -211,14 +181,18 @@ class FreeTime:
         return () if current is None else self._objections(window, lambda: current.allocated_resources)
 
     def _objections(
-        self, window: Window, allocated: Callable[[], tuple[AllocatedResource, ...]]
+        self, window: Window, allocated: Callable[[], tuple[AllocatedResource, ...]], *, moves: bool = False
     ) -> tuple[EnforcementRefusal, ...]:
         limits = self.limits
-        found = [*limits.standing, *(self._denied(window, allocated()) if limits.enforcement.enabled else ())]
+        denied = self._denied(window, allocated(), moves=moves) if limits.enforcement.enabled else ()
+        found = [*limits.standing, *denied]
         return tuple(EnforcementRefusal(error.message, error.data or {}) for error in found)
 
-    def _denied(self, window: Window, allocated: tuple[AllocatedResource, ...]) -> tuple[UsageDenied, ...]:
+    def _denied(
+        self, window: Window, allocated: tuple[AllocatedResource, ...], *, moves: bool
+    ) -> tuple[UsageDenied, ...]:
         limits = self.limits
+        last_start = limits.until - window.duration if moves and limits.until is not None else None
         self.budget.check()
         lease = replace(self.lease, window=window)
         question = Question(
@@ -230,6 +204,7 @@ class FreeTime:
             limits.use.usage if limits.use else (),
             limits.use.own_usage if limits.use else (),
             limits.spending,
+            last_start=last_start,
         )
         return limits.enforcement.refusals(question)
 
@@ -256,9 +231,9 @@ class FreeTime:
     def alternatives(
         self, window: Window, reasons: Sequence[WindowReason], first: FreeWindow | None
     ) -> tuple[Alternative, ...]:
-        """Return what is near to a window that does not fit, fits, and is within the limits of the project.
+        """Return what is near to a window that is refused, fits, and is within the limits of the project.
 
-        ``first`` is the first opening within them.
+        Without ``reasons`` the window fits, and is beyond these limits. ``first`` is the first opening within them.
         """
         start, end = epoch(window.start), epoch(window.end)
         found = []
@@ -266,8 +241,10 @@ class FreeTime:
             found.append(Alternative(Change.TIME, first.window, price=first.price))
         short = {reason.reservation: reason.free for reason in reasons}
         free: dict[ResourceKind, list[int]] = {kind: [] for kind in self.kinds}
+        # Of what fits a lease would get as much as it asks for at most, which may be what is too much.
+        asked = [r.demand.min_count if reasons else r.demand.max_count for r in self.requests]
         for number, request in enumerate(self.requests):
-            free[request.demand.kind].append(short.get(number, request.demand.min_count))
+            free[request.demand.kind].append(short.get(number, asked[number]))
         granted = _Granting(self, window.start)
         # Nobody can ask for fewer of what a reservation is made of.
         fixed = any(reservation.parent is not None for reservation in self.lease.reservations)
@@ -275,9 +252,9 @@ class FreeTime:
         if counts is not None:
             by_kind = dict(zip(self.kinds, counts, strict=True))
             fewer = tuple(
-                ask_for_count(reservation.parameters, asked, min(by_kind[kind][index], request.demand.min_count))
-                for reservation, request, asked, (kind, index) in zip(
-                    self.lease.reservations, self.requests, self.asked, self._places, strict=True
+                ask_for_count(reservation.parameters, place, min(by_kind[kind][index], most))
+                for reservation, most, place, (kind, index) in zip(
+                    self.lease.reservations, asked, self.asked, self._places, strict=True
                 )
             )
             found.append(Alternative(Change.COUNT, window, counts=fewer, price=granted.quote()))

@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
+from dataclasses import replace
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import Any, Protocol
 
 from blazar.manager.changing.new_leases import NewLease
 from blazar.manager.search.availability import AvailabilityService
-from blazar.model.base.clock import spell, zulu
+from blazar.model.base.clock import later, spell, to_minute, zulu
 from blazar.model.base.errors import BlazarError, NotEnoughResources, OthersWait, UsageDenied
+from blazar.model.base.moments import Duration
 from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest
 from blazar.model.search.availability import (
+    Alternative,
     Availability,
     AvailabilityQuestion,
     Change,
@@ -22,6 +27,9 @@ from blazar.model.search.availability import (
 )
 
 LOG = logging.getLogger(__name__)
+
+FURTHER = timedelta(days=62)
+"""How far after a start that a limit denies another one is looked for: in the next month there is another budget."""
 
 
 class DemandListener(Protocol):
@@ -40,12 +48,23 @@ def is_unmet(error: BlazarError) -> bool:
 
 
 class Refusals:
-    """Explains refusals, if that is ``enabled``, each at a small part of the cost of a question; and tells of them."""
+    """Explains refusals, if that is ``enabled``, each at a small part of the cost of a question; and tells of them.
 
-    def __init__(self, availability: AvailabilityService, demand: DemandListener, *, enabled: bool) -> None:
+    No range is searched that is longer than the ``longest``.
+    """
+
+    def __init__(
+        self,
+        availability: AvailabilityService,
+        demand: DemandListener,
+        *,
+        enabled: bool,
+        longest: timedelta,
+    ) -> None:
         self._availability = availability
         self._demand = demand
         self._enabled = enabled
+        self._longest = longest
 
     @contextmanager
     def tell_of_lease(self, request: LeaseRequest) -> Iterator[list[NewLease]]:
@@ -68,15 +87,26 @@ class Refusals:
                 self._demand.count_change(error.code, lease_id)
             raise
 
-    def explain_lease(self, error: NotEnoughResources, request: LeaseRequest) -> None:
-        """Explain why a new lease was refused."""
+    @contextmanager
+    def explained_lease(self, request: LeaseRequest, *, waits: bool) -> Iterator[None]:
+        """Say, where the block refuses a new lease, why there is not enough, and what would be granted.
+
+        One that ``waits`` is not refused if there is not enough.
+        """
         asker = Actor(request.user_id, request.project_id, request.operator)
-        self._explain(
-            error,
-            AvailabilityQuestion(
-                asker, reservations=request.reservations, start=request.start, end=request.end, limit=1
-            ),
+        question = AvailabilityQuestion(
+            asker, reservations=request.reservations, start=request.start, end=request.end, limit=1
         )
+        try:
+            yield
+        except NotEnoughResources as error:
+            if not waits:
+                self._explain(error, question)
+            raise
+        except UsageDenied as error:
+            latest = _look_further(request, self._longest)
+            self._offer(error, replace(question, explain=False, latest=latest), request.max_price)
+            raise
 
     def explain_change(self, error: NotEnoughResources, lease_id: str, change: LeaseChange) -> None:
         """Explain why a change of a lease was refused."""
@@ -92,28 +122,74 @@ class Refusals:
             ),
         )
 
-    def _explain(self, error: NotEnoughResources, question: AvailabilityQuestion) -> None:
+    def _ask(self, question: AvailabilityQuestion) -> Availability | None:
+        """Return the answer to a question about what was refused; None if it cannot be had."""
         if not self._enabled:
-            return
+            return None
         try:
-            found = self._availability.explain(question)
+            return self._availability.explain(question)
         except BlazarError as trouble:
             # The refusal stands as it is: what would explain it cannot be read.
             LOG.debug("Refusal is not explained: %s", trouble.message)
+            return None
+
+    def _offer(self, error: UsageDenied, question: AvailabilityQuestion, most: str | None) -> None:
+        """Say what our limits would grant that is free, and costs no more than ``most``."""
+        data = error.data or {}
+        # A bound on the number of leases fits no other one, and a service is not asked what it would grant.
+        if "fits" not in data or (found := self._ask(question)) is None:
             return
-        if not found.reasons:
+        offers = [one for one in found.alternatives if most is None or _costs_at_most(one, most)]
+        if not offers:
+            return
+        error.data = {**data, "alternatives": render_alternatives(offers), "as_of": zulu(found.as_of)}
+        told = [text for one in offers if (text := _tell_offer(one, data["fits"])) is not None]
+        if told:
+            _add_sentence(error, f"What is free and within all limits: {', or '.join(told)}.")
+
+    def _explain(self, error: NotEnoughResources, question: AvailabilityQuestion) -> None:
+        found = self._ask(question)
+        if found is None or not found.reasons:
             # Something has changed since: the same request may fit now.
             return
-        text = _sentence(found)
-        error.message = _append(error.message, text)
-        error.args = (error.message,)
-        error.public = None if error.public is None else _append(error.public, text)
+        _add_sentence(error, _sentence(found))
         error.pointer = found.reasons[0].pointer
         error.data = {
             "reasons": render_reasons(found.reasons),
             "alternatives": render_alternatives(found.alternatives),
             "as_of": zulu(found.as_of),
         }
+
+
+def _look_further(request: LeaseRequest, longest: timedelta) -> datetime | Duration:
+    """Return up to when another time is looked for than that which a limit denies."""
+    if isinstance(request.start, datetime) and isinstance(request.end, datetime):
+        return min(later(request.end, FURTHER), later(request.start, longest))
+    return Duration(seconds=int(min(FURTHER, longest).total_seconds()))
+
+
+def _costs_at_most(offer: Alternative, most: str) -> bool:
+    return offer.price is None or offer.price.value <= Fraction(most)
+
+
+def _tell_offer(offer: Alternative, fits: Mapping[str, Any]) -> str | None:
+    """Return what is granted in place of what a limit denies; None if the refusal has told that already."""
+    window, counts = offer.window, offer.counts or ()
+    match offer.change:
+        case Change.TIME if fits.get("start_date") != zulu(window.start):
+            return f"a start at {spell(window.start)} UTC"
+        case Change.DURATION if fits.get("duration_seconds") is None:
+            return f"an end at {spell(to_minute(window.end))} UTC"
+        case Change.COUNT if fits.get("amount") is None:
+            numbers = [count.get("max", count.get("amount")) for count in counts]
+            return f"{' and '.join(map(str, numbers))} instead of more"
+    return None
+
+
+def _add_sentence(error: BlazarError, text: str) -> None:
+    error.message = _append(error.message, text)
+    error.args = (error.message,)
+    error.public = None if error.public is None else _append(error.public, text)
 
 
 def _append(refusal: str, text: str) -> str:

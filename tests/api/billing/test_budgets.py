@@ -164,8 +164,9 @@ def test_openings_say_what_is_too_dear_and_a_start_that_is_not_is_offered(priced
     assert refusal["data"]["measure"] == "EUR"
     assert refusal["data"]["fits"]["duration_seconds"] == 5 * 3600
     # Five hours of it are paid in April, three in May.
-    (other,) = found["alternatives"]
+    other, shorter = found["alternatives"]
     assert (other["change"], other["start_date"]) == ("time", "2030-04-30T19:00:00Z")
+    assert (shorter["change"], shorter["end_date"]) == ("duration", "2030-04-20T05:00:00Z")
 
 
 def test_money_of_all_projects_is_read_in_as_many_statements_whatever_their_number(priced, engine):

@@ -13,8 +13,14 @@ export function cheaperOf(data: Data): Fit[] {
   return Array.isArray(fits) ? (fits as unknown as Fit[]) : [];
 }
 
+/** Returns what is free and within all limits in place of what one denies; else what the limit alone would grant. */
+export function grantedOf(data: Data, window: { start: number; end: number }, single: boolean): Fit[] {
+  const found = data?.alternatives;
+  return Array.isArray(found) ? (found as unknown as Fit[]) : withinLimit(data, window, single);
+}
+
 /** Returns what a refusal for a limit says that would be granted in place of a window; `single`: of one reservation. */
-export function withinLimit(data: Data, window: { start: number; end: number }, single: boolean): Fit[] {
+function withinLimit(data: Data, window: { start: number; end: number }, single: boolean): Fit[] {
   const fits = (data?.fits ?? {}) as { [key: string]: Json };
   const { start_date: start, end_date: end, duration_seconds: seconds, amount } = fits;
   const wire = (at: number) => `${new Date(at).toISOString().slice(0, 19)}Z`;

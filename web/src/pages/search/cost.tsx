@@ -21,7 +21,7 @@ import {
   planOf,
   subjectOf,
 } from "../../words/booking.ts";
-import { type Fit, cheaperOf, shortened, withinLimit } from "../../words/fits.ts";
+import { type Fit, cheaperOf, grantedOf, shortened } from "../../words/fits.ts";
 import { money } from "../../words/money.ts";
 import { isPriceOf, partInWords, priceInWords } from "../../words/price.ts";
 import type { Question } from "../../words/question.ts";
@@ -164,7 +164,7 @@ export function Affordable({ error, question, plan, onTake }: AffordableProps) {
         {fits.map((one) => (
           <button key={one.change} type="button" onClick={() => onTake(one)}>
             {alternativeInWords(one, question)}
-            {one.price !== undefined && ` (${money(one.price, String(currency ?? ""))})`}
+            {one.price !== undefined && ` (${money(one.price, one.currency ?? String(currency ?? ""))})`}
           </button>
         ))}
       </p>
@@ -177,7 +177,7 @@ function fitsOf(error: unknown, question: Question, plan: Plan): Fit[] {
   const told = error.has("price_exceeds_maximum")
     ? cheaperOf(error.data("price_exceeds_maximum"))
     : error.has("limit_exceeded")
-      ? withinLimit(error.data("limit_exceeded"), plan, question.wants.length === 1)
+      ? grantedOf(error.data("limit_exceeded"), plan, question.wants.length === 1)
       : [];
   return plan.atOnce ? told.map(shortened) : told;
 }

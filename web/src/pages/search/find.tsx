@@ -198,6 +198,14 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
             onTake={(one) => ask(taken(question, one))}
           />
         )}
+        {/* What is free may be beyond a limit of the project. */}
+        {!late && first !== undefined && first.refusals.length > 0 && (
+          <Alternatives
+            question={question}
+            alternatives={found.alternatives}
+            onTake={(one) => ask(taken(question, one))}
+          />
+        )}
         {none && short === null && <Further question={question} ask={ask} alone={found.alternatives.length === 0} />}
         <div class="openings-and-line">
           {!none && <Openings question={question} found={found} onBook={onBook} />}
