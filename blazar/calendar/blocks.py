@@ -7,12 +7,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
 from blazar.model.calendar.views import Block, BlockKind, OutOfUse
 from blazar.model.maintenance.windows import MaintenanceBlock
 from blazar.model.resources.resource import Resource
+
+Instant = TypeVar("Instant", datetime, int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +145,10 @@ def _merge_uses(uses: Iterable[Use], window: Window) -> Iterator[Block]:
     yield from _sum_shares(spans, shared)
 
 
-def join_spans(spans: list[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+def join_spans(spans: list[tuple[Instant, Instant]]) -> list[tuple[Instant, Instant]]:
     """Return the fewest spans that cover the same time."""
     spans.sort()
-    found: list[tuple[datetime, datetime]] = []
+    found: list[tuple[Instant, Instant]] = []
     for start, end in spans:
         if found and start <= found[-1][1]:
             if end > found[-1][1]:

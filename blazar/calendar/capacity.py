@@ -1,222 +1,226 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a set of resources is free, promised and out of use over time, in steps. Pure."""
+"""How much of a set of resources is free, promised and out of use over time, in steps. Pure.
+
+Instants are seconds since the epoch.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from operator import add
 
 from blazar.calendar.blocks import Use, join_spans
-from blazar.model.base.window import Window
+from blazar.calendar.curves import (
+    NOTHING,
+    Counted,
+    Curve,
+    Group,
+    Part,
+    PromisedCurves,
+    add_parts,
+    sum_promised,
+)
+from blazar.calendar.kept import KeptResource, Span
+from blazar.calendar.timeline import epoch
 from blazar.model.calendar.views import PROJECT_GROUP, CapacityPoint, CapacitySeries, order_of
-from blazar.model.resources.resource import PropertyValue
 
-Span = tuple[datetime, datetime]
-Group = tuple[PropertyValue, ...]
 
-_Changes = dict[datetime, int]
-"""Instants and by how much a sum changes there."""
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A range in steps of so many seconds, of which the last one may be shorter."""
+
+    start: int
+    end: int
+    step: int
+
+    @property
+    def starts(self) -> Sequence[int]:
+        """The beginnings of the steps."""
+        return range(self.start, self.end, self.step)
+
+    def split(self, instant: int) -> tuple[Steps | None, Steps | None]:
+        """Return the steps that begin before an instant, and the others; None is no step."""
+        border = min(self.end, self.start + -(-max(0, instant - self.start) // self.step) * self.step)
+        return (
+            replace(self, end=border) if border > self.start else None,
+            replace(self, start=border) if border < self.end else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """A resource that is counted: its group, how much of the measure it has, and when it is out of use.
+    """What is counted: resources, by id, of which some are ``out`` of use at times; what is promised of them.
 
-    ``amount`` is 1 if whole resources are counted.
+    ``uses`` are all uses in the range. If it is told to which projects what is promised, ``projects`` has the uses of
+    each, and is None otherwise.
     """
 
-    resource_id: int
-    group: Group
-    amount: int
-    out: tuple[Span, ...] = ()
+    counted: Mapping[int, Counted]
+    totals: Mapping[Group, int]
+    out: Mapping[int, Sequence[Span]]
+    promised: PromisedCurves
+    projects: Mapping[str, Mapping[Group, Curve]] | None = None
+
+    @classmethod
+    def of_uses(
+        cls,
+        counted: Mapping[int, Counted],
+        out: Mapping[int, Sequence[Span]],
+        uses: Mapping[int, Iterable[Use]],
+        measure: str | None,
+        *,
+        by_project: bool,
+    ) -> Supply:
+        """Build from uses as they are read, by resource."""
+        nothing = PromisedCurves(measure)
+        projects: dict[str, dict[int, list[Use]]] = {}
+        if by_project:
+            for id_, some in uses.items():
+                for use in some:
+                    projects.setdefault(use.project_id or "", {}).setdefault(id_, []).append(use)
+        return cls(
+            counted,
+            count_totals(counted),
+            out,
+            nothing.follow(counted, _keep(uses)),
+            {project: nothing.follow(counted, _keep(some)).curves for project, some in projects.items()}
+            if by_project
+            else None,
+        )
 
 
-@dataclass(slots=True)
-class _Sums:
-    """The changes of the sums of one group; ``by_project`` those of what is promised to each project."""
+def _keep(uses: Mapping[int, Iterable[Use]]) -> Mapping[int, KeptResource]:
+    return {
+        id_: KeptResource.of_uses(
+            0, [(epoch(use.start), epoch(max(use.end, use.clean_at)), 1, use.amounts) for use in some]
+        )
+        for id_, some in uses.items()
+    }
 
-    total: int
-    promised: _Changes
-    out: _Changes
-    by_project: dict[str, _Changes]
+
+def count_totals(counted: Mapping[int, Counted]) -> Mapping[Group, int]:
+    """Return how much there is of each group."""
+    totals: dict[Group, int] = defaultdict(int)
+    for group, amount in counted.values():
+        totals[group] += amount
+    return dict(sorted(totals.items(), key=lambda item: tuple(map(order_of, item[0]))))
 
 
 @dataclass(frozen=True, slots=True)
 class _Point:
     """The instant of a step at which the fewest are free, and the sums at it."""
 
-    at: datetime
+    at: int
     promised: int
     out: int
 
 
-def compute_series(
-    supplies: Iterable[Supply],
-    uses: Mapping[int, Sequence[Use]],
-    window: Window,
-    step: timedelta,
-    *,
-    keys: Sequence[str],
-    measure: str | None,
-) -> list[CapacitySeries]:
-    """Return a series for each group; ``uses`` by resource. Resources are counted whole if ``measure`` is None.
+def compute_series(supply: Supply, steps: Steps, keys: Sequence[str]) -> list[CapacitySeries]:
+    """Return a series for each group.
 
     A resource that is promised is not out of use, whatever its condition; one of which a part is promised is not free.
-    ``keys`` name the values of groups. If the last of them is the project, there is a series for each project to which
-    something is promised, at the instants at which the fewest resources of the group are free, and one for the rest.
+    ``keys`` name the values of groups. If it is told to which projects what is promised, there is a series for each
+    project to which something is promised, at the instants at which the fewest resources of the group are free, and
+    one for the rest.
     """
-    by_project = PROJECT_GROUP in keys
-    groups: dict[Group, _Sums] = {}
-    for supply in supplies:
-        sums = groups.get(supply.group)
-        if sums is None:
-            sums = groups[supply.group] = _Sums(0, defaultdict(int), defaultdict(int), {})
-        sums.total += supply.amount
-        _add_supply(sums, supply, uses.get(supply.resource_id, ()), window, measure, by_project=by_project)
-    starts = [window.start + number * step for number in range(-(-window.duration // step))]
+    out: dict[Group, dict[int, int]] = {}
+    for id_, spans in supply.out.items():
+        if (counted := supply.counted.get(id_)) is not None:
+            group, amount = counted
+            resource = supply.promised.resources.get(id_)
+            promised = sum_promised(resource.uses, amount, supply.promised.measure) if resource else ()
+            parts = _sum_out_of_use(promised, amount, spans, steps)
+            add_parts(out.setdefault(group, defaultdict(int)), parts)
     return [
         one
-        for group, sums in sorted(groups.items(), key=lambda item: tuple(map(order_of, item[0])))
-        for one in _compute_group(group, sums, starts, keys, by_project=by_project)
+        for group, total in supply.totals.items()
+        for one in _compute_group(group, total, supply, Curve.of_changes(out.get(group, {})), steps, keys)
     ]
 
 
-def _add_supply(
-    sums: _Sums, supply: Supply, uses: Sequence[Use], window: Window, measure: str | None, *, by_project: bool
-) -> None:
-    """Add a resource to the sums of its group."""
-    promised = _sum_promised(uses, supply.amount, window, measure)
-    for start, end, amount in promised:
-        sums.promised[start] += amount
-        sums.promised[end] -= amount
-    for start, end, amount in _sum_out_of_use(promised, supply, window):
-        sums.out[start] += amount
-        sums.out[end] -= amount
-    if by_project:
-        theirs: dict[str, list[Use]] = defaultdict(list)
-        for use in uses:
-            theirs[use.project_id or ""].append(use)
-        for project, some in theirs.items():
-            changes = sums.by_project.setdefault(project, defaultdict(int))
-            for start, end, amount in _sum_promised(some, supply.amount, window, measure):
-                changes[start] += amount
-                changes[end] -= amount
+def join_series(before: Sequence[CapacitySeries], after: Sequence[CapacitySeries]) -> list[CapacitySeries]:
+    """Return the series of the same groups in two ranges, of which one follows the other, as series of both."""
+    return [
+        replace(
+            one,
+            total=one.total + other.total,
+            free=one.free + other.free,
+            promised=one.promised + other.promised,
+            out_of_use=one.out_of_use + other.out_of_use,
+        )
+        for one, other in zip(before, after, strict=True)
+    ]
 
 
-def _sum_promised(
-    uses: Sequence[Use], amount: int, window: Window, measure: str | None
-) -> list[tuple[datetime, datetime, int]]:
-    """Return how much of a resource is promised, at most all of it, in spans that do not overlap."""
-    whole: list[Span] = []
-    changes: _Changes = defaultdict(int)
-    for use in uses:
-        start, end = max(use.start, window.start), min(max(use.end, use.clean_at), window.end)
-        if start >= end:
-            continue
-        if measure is None or use.amounts is None:
-            whole.append((start, end))
-        elif taken := use.amounts.get(measure):
-            changes[start] += taken
-            changes[end] -= taken
-    spans = join_spans(whole)
-    if not changes:
-        return [(start, end, amount) for start, end in spans]
-    for start, end in spans:
-        changes[start] += amount
-        changes[end] -= amount
-    found: list[tuple[datetime, datetime, int]] = []
-    instants = sorted(changes)
-    taken = 0
-    for start, end in zip(instants, instants[1:], strict=False):
-        taken += changes[start]
-        if taken:
-            found.append((start, end, min(taken, amount)))
-    return found
-
-
-def _sum_out_of_use(
-    promised: Sequence[tuple[datetime, datetime, int]], supply: Supply, window: Window
-) -> list[tuple[datetime, datetime, int]]:
+def _sum_out_of_use(promised: Sequence[Part], amount: int, out: Sequence[Span], steps: Steps) -> list[Part]:
     """Return how much of a resource is out of use: what is not promised of it while it is out of use."""
-    found: list[tuple[datetime, datetime, int]] = []
-    for out_start, out_end in join_spans([(max(s, window.start), min(e, window.end)) for s, e in supply.out]):
+    found: list[Part] = []
+    within = [(max(start, steps.start), min(end, steps.end)) for start, end in out]
+    for out_start, out_end in join_spans([span for span in within if span[0] < span[1]]):
         at = out_start
-        for start, end, amount in promised:
+        for start, end, taken in promised:
             start, end = max(start, at), min(end, out_end)
             if start >= end:
                 continue
             if at < start:
-                found.append((at, start, supply.amount))
-            found.append((start, end, supply.amount - amount))
+                found.append((at, start, amount))
+            found.append((start, end, amount - taken))
             at = end
         if at < out_end:
-            found.append((at, out_end, supply.amount))
+            found.append((at, out_end, amount))
     return found
 
 
 def _compute_group(
-    group: Group, sums: _Sums, starts: Sequence[datetime], keys: Sequence[str], *, by_project: bool
+    group: Group, total: int, supply: Supply, out_of_use: Curve, steps: Steps, keys: Sequence[str]
 ) -> list[CapacitySeries]:
-    points = _sample_points(sums, starts)
+    curve = supply.promised.curves.get(group, NOTHING)
+    points = _sample_points(curve, out_of_use, steps)
     promised = tuple(point.promised for point in points)
     out = tuple(point.out for point in points)
-    free = tuple(sums.total - point.promised - point.out for point in points)
+    free = tuple(total - point.promised - point.out for point in points)
     named = dict(zip((key for key in keys if key != PROJECT_GROUP), group, strict=True))
-    begin = _sample_start(sums, starts[0])
-    if not by_project:
-        return [CapacitySeries(named, (sums.total,) * len(points), free, promised, out, begin)]
+    # At the beginning itself, whatever leaves or comes in its step.
+    taken, broken = curve.at(steps.start), out_of_use.at(steps.start)
+    begin = CapacityPoint(total, total - taken - broken, taken, broken)
+    if supply.projects is None:
+        return [CapacitySeries(named, (total,) * len(points), free, promised, out, begin)]
     nothing = (0,) * len(points)
     found: list[CapacitySeries] = []
-    for project, changes in sorted(sums.by_project.items()):
-        theirs = _sample_sums([point.at for point in points], changes)
+    for project, curves in sorted(supply.projects.items()):
+        own = curves.get(group, NOTHING)
+        theirs = tuple(own.at(point.at) for point in points)
         if any(theirs):
-            (taken,) = _sample_sums(starts[:1], changes)
-            own = CapacityPoint(taken, 0, taken, 0)
-            found.append(CapacitySeries({**named, PROJECT_GROUP: project}, theirs, nothing, theirs, nothing, own))
+            taken = own.at(steps.start)
+            start = CapacityPoint(taken, 0, taken, 0)
+            found.append(CapacitySeries({**named, PROJECT_GROUP: project}, theirs, nothing, theirs, nothing, start))
     rest = tuple(map(sum, zip(free, out, strict=True)))
     left = CapacityPoint(begin.free + begin.out_of_use, begin.free, 0, begin.out_of_use)
     return [*found, CapacitySeries({**named, PROJECT_GROUP: None}, rest, free, nothing, out, left)]
 
 
-def _sample_start(sums: _Sums, start: datetime) -> CapacityPoint:
-    """Return how much there is at the beginning itself, whatever leaves or comes in its step."""
-    (promised,), (out,) = _sample_sums([start], sums.promised), _sample_sums([start], sums.out)
-    return CapacityPoint(sums.total, sums.total - promised - out, promised, out)
-
-
-def _sample_points(sums: _Sums, starts: Sequence[datetime]) -> list[_Point]:
+def _sample_points(promised: Curve, out: Curve, steps: Steps) -> list[_Point]:
     """Return the point of each step: the first instant at which the sum of what is not free is highest."""
-    instants = sorted(sums.promised.keys() | sums.out.keys())
+    instants, sums, both = promised.instants, promised.sums, promised.sums
+    if out.instants:
+        instants = sorted(
+            {steps.start, *(at for curve in (promised, out) for at in curve.list_instants(steps.start, steps.end))}
+        )
+        sums = promised.list_at(instants)
+        both = list(map(add, sums, out.list_at(instants)))
     found: list[_Point] = []
-    promised = out = position = 0
-    for number, start in enumerate(starts):
-        following = starts[number + 1] if number + 1 < len(starts) else None
-        # The last step also sees the end of the window, at which everything only leaves.
-        while position < len(instants) and instants[position] <= start:
-            promised += sums.promised.get(instants[position], 0)
-            out += sums.out.get(instants[position], 0)
-            position += 1
-        best = _Point(start, promised, out)
-        while position < len(instants) and (following is None or instants[position] < following):
-            promised += sums.promised.get(instants[position], 0)
-            out += sums.out.get(instants[position], 0)
-            if promised + out > best.promised + best.out:
-                best = _Point(instants[position], promised, out)
-            position += 1
-        found.append(best)
+    place = 0
+    for start in steps.starts:
+        # Before the first instant there is nothing.
+        place = bisect_right(instants, start, place)
+        until = bisect_left(instants, min(start + steps.step, steps.end), place)
+        best, at, highest = place - 1, start, both[place - 1] if place else 0
+        if place < until and (most := max(both[place:until])) > highest:
+            best = both.index(most, place, until)
+            at, highest = instants[best], most
+        taken = sums[best] if best >= 0 else 0
+        found.append(_Point(at, taken, highest - taken))
     return found
-
-
-def _sample_sums(instants: Sequence[datetime], changes: _Changes) -> tuple[int, ...]:
-    """Return a sum at each of some instants, which rise."""
-    found: list[int] = []
-    ordered = sorted(changes)
-    position = total = 0
-    for instant in instants:
-        while position < len(ordered) and ordered[position] <= instant:
-            total += changes[ordered[position]]
-            position += 1
-        found.append(total)
-    return tuple(found)

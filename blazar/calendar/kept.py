@@ -7,11 +7,13 @@ Instants are seconds since the epoch.
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from operator import itemgetter
+from typing import Any
 
 from blazar.calendar.fits import NEVER
 from blazar.calendar.occupancy import Occupancy
@@ -98,6 +100,33 @@ class _LateUsers:
     uses: Mapping[int, tuple[Use, ...]]
 
 
+DERIVED = 16
+"""How many values of others are kept with a calendar."""
+
+
+class DerivedValues:
+    """What others have worked out from a calendar and bring up to date, by key; the latest few that were asked for.
+
+    They are forgotten with the calendar. Threads may ask at the same time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[Hashable, Any] = {}
+
+    def find(self, key: Hashable) -> Any:
+        """Return the value of a key; None if there is none."""
+        return self._values.get(key)
+
+    def keep(self, key: Hashable, value: object) -> None:
+        """Keep a value, rather than the one that was kept the longest ago."""
+        with self._lock:
+            self._values.pop(key, None)
+            self._values[key] = value
+            if len(self._values) > DERIVED:
+                del self._values[next(iter(self._values))]
+
+
 class KeptCalendar:
     """The uses of the resources of a kind that are not over, and when each is in maintenance, by resource."""
 
@@ -107,9 +136,12 @@ class KeptCalendar:
         closed: Mapping[int, Sequence[Span]],
         late: _LateUsers | None = None,
         size: int | None = None,
+        derived: DerivedValues | None = None,
     ) -> None:
         self.resources = resources
         self.closed = closed
+        self.derived = DerivedValues() if derived is None else derived
+        """Shared with the calendars that this one was made from."""
         self._late = late
         self.size = _count_uses(resources.values()) if size is None else size
         """The number of uses."""
@@ -130,7 +162,7 @@ class KeptCalendar:
         resources = self.resources
         more = _count_uses(changed.values()) - _count_uses([resources[id_] for id_ in changed if id_ in resources])
         closed = self.closed if closed is None else closed
-        return KeptCalendar({**resources, **changed}, closed, late, self.size + more)
+        return KeptCalendar({**resources, **changed}, closed, late, self.size + more, self.derived)
 
     def without(self, own: Collection[OwnUse]) -> KeptCalendar:
         """Return it without what a lease itself has."""

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
@@ -12,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blazar.calendar.blocks import Use
-from blazar.calendar.capacity import Supply, compute_series
+from blazar.calendar.capacity import Steps, Supply, compute_series, join_series
+from blazar.calendar.timeline import epoch
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
 from tests.builders import NOON
@@ -27,6 +30,31 @@ def at(minute):
     return NOON + minute * MINUTE
 
 
+@dataclass(frozen=True)
+class Resource:
+    """What is counted of a resource, and when it is out of use."""
+
+    id: int
+    group: tuple[str | None, ...]
+    amount: int
+    out: Sequence[tuple[datetime, datetime]] = ()
+
+
+def series(resources, uses, window, step, *, keys, measure):
+    """The series of resources; with a second border in the range, what is joined there."""
+    out = {one.id: [(epoch(start), epoch(end)) for start, end in one.out] for one in resources}
+    counted = {one.id: (one.group, one.amount) for one in resources}
+    supply = Supply.of_uses(counted, out, uses, measure, by_project="project_id" in keys)
+    steps = Steps(epoch(window.start), epoch(window.end), int(step.total_seconds()))
+    found = compute_series(supply, steps, keys)
+    if "project_id" not in keys:
+        for minute in range(-3, 30):
+            before, after = steps.split(epoch(at(minute)))
+            parts = [compute_series(supply, part, keys) for part in (before, after) if part is not None]
+            assert found == (join_series(*parts) if len(parts) == 2 else parts[0])
+    return found
+
+
 spans = st.tuples(st.integers(-3, 22), st.integers(1, 9)).map(lambda pair: (at(pair[0]), at(sum(pair))))
 
 
@@ -34,7 +62,7 @@ spans = st.tuples(st.integers(-3, 22), st.integers(1, 9)).map(lambda pair: (at(p
 def questions(draw):
     measure = draw(st.sampled_from([None, "VCPU"]))
     supplies = [
-        Supply(
+        Resource(
             number,
             (draw(st.sampled_from(["A100", None])),),
             1 if measure is None else CAPACITY,
@@ -43,9 +71,9 @@ def questions(draw):
         for number in range(draw(st.integers(1, 4)))
     ]
     uses = {
-        supply.resource_id: [
+        supply.id: [
             Use(
-                supply.resource_id,
+                supply.id,
                 start,
                 end,
                 end + draw(st.integers(0, 2)) * MINUTE,
@@ -71,7 +99,7 @@ def taken(uses, supply, measure, minute):
 
 def state(supplies, uses, measure, minute):
     """What is free, promised and out of use at a minute."""
-    promised = [taken(uses[supply.resource_id], supply, measure, minute) for supply in supplies]
+    promised = [taken(uses[supply.id], supply, measure, minute) for supply in supplies]
     out = sum(
         supply.amount - used
         for supply, used in zip(supplies, promised, strict=True)
@@ -83,7 +111,7 @@ def state(supplies, uses, measure, minute):
 
 def promised_of(supplies, uses, measure, minute):
     """How much of all resources is promised at a minute."""
-    return sum(taken(uses[supply.resource_id], supply, measure, minute) for supply in supplies)
+    return sum(taken(uses[supply.id], supply, measure, minute) for supply in supplies)
 
 
 def worst(window, step, states):
@@ -102,7 +130,7 @@ def worst(window, step, states):
 @given(questions())
 def test_a_point_is_the_first_instant_of_its_step_at_which_the_fewest_are_free(question):
     measure, supplies, uses, window, step = question
-    found = compute_series(supplies, uses, window, step, keys=("gpu",), measure=measure)
+    found = series(supplies, uses, window, step, keys=("gpu",), measure=measure)
     values = sorted({supply.group[0] for supply in supplies}, key=lambda value: (value is None, value))
     assert [one.group for one in found] == [{"gpu": value} for value in values]
     for one in found:
@@ -120,8 +148,8 @@ def test_a_point_is_the_first_instant_of_its_step_at_which_the_fewest_are_free(q
 @given(questions())
 def test_operators_see_to_which_projects_it_is_promised_at_the_same_instants(question):
     measure, supplies, uses, window, step = question
-    supplies = [Supply(supply.resource_id, (), supply.amount, supply.out) for supply in supplies]
-    *projects, rest = compute_series(supplies, uses, window, step, keys=("project_id",), measure=measure)
+    supplies = [Resource(supply.id, (), supply.amount, supply.out) for supply in supplies]
+    *projects, rest = series(supplies, uses, window, step, keys=("project_id",), measure=measure)
     instants = worst(window, step, lambda minute: state(supplies, uses, measure, minute))
     states = [state(supplies, uses, measure, minute) for minute in instants]
     assert rest.group == {"project_id": None}
@@ -142,10 +170,10 @@ def test_operators_see_to_which_projects_it_is_promised_at_the_same_instants(que
 
 @pytest.mark.parametrize("steps", [1, 3, 4])
 def test_the_example_of_the_contract(steps):
-    supplies = [Supply(number, ("A100",), 1, ((at(-9), at(999)),) if number < 3 else ()) for number in range(8)]
+    supplies = [Resource(number, ("A100",), 1, ((at(-9), at(999)),) if number < 3 else ()) for number in range(8)]
     uses = {number: [Use(number, at(-5), at(120 if number == 3 else 999), at(0))] for number in range(3, 7)}
     window = Window(at(0), at(180))
-    (one,) = compute_series(supplies, uses, window, window.duration / steps, keys=("gpu",), measure=None)
+    (one,) = series(supplies, uses, window, window.duration / steps, keys=("gpu",), measure=None)
     if steps == 3:
         assert (one.total, one.free, one.promised, one.out_of_use) == ((8,) * 3, (1, 1, 2), (4, 4, 3), (3,) * 3)
     assert len(one.free) == steps

@@ -120,11 +120,11 @@ class CalendarService:
         return CalendarPage(now, window, rows, leases, following, len(found) if question.page.with_count else None)
 
     def capacity(self, question: CapacityQuestion) -> Capacity:
-        """Return how much is free over time, in three statements. InvalidInput."""
+        """Return how much is free over time, in at most four statements. InvalidInput."""
         now = self._clock.now()
         window = read_window(question.range, now, self._bounds, operator=question.viewer.owners)
         kind = find_kind(question.resource_type, self._types, self._kinds)
-        with self._calendar.view_uses(kind) as view:
+        with self._calendar.view_kept(kind, now) as view:
             visible = Visible(view.catalog, self._kinds[kind].shape, question.viewer)
             return compute_capacity(question, view, visible, window, now, self._bounds)
 

@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.calendar.blocks import list_out_of_use
-from blazar.calendar.capacity import Supply, compute_series
+from blazar.calendar.capacity import Steps, Supply, compute_series, count_totals, join_series
+from blazar.calendar.curves import Counted, Group, PromisedCurves
+from blazar.calendar.kept import Span
+from blazar.calendar.timeline import epoch, from_epoch
 from blazar.manager.requests.visible_resources import Visible, no_such_property
 from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.moments import Duration
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.base.window import Window
-from blazar.model.calendar.views import PROJECT_GROUP, RESOURCE_MEASURE, Capacity, CapacityQuestion
-from blazar.model.maintenance.windows import MaintenanceBlock
+from blazar.model.calendar.views import PROJECT_GROUP, RESOURCE_MEASURE, Capacity, CapacityQuestion, CapacitySeries
 from blazar.model.resources.resource import Resource
 from blazar.store.calendar.uses import LeasesRead, UsesView
+from blazar.store.resources.catalog import ResourceCatalog
 
 USUAL_POINTS = 200
 
@@ -45,19 +49,106 @@ def compute_capacity(
             code="invalid_query",
             at=query_field("measure"),
         )
-    closed = view.read_closed(window)
-    supplies = [_make_supply(resource, keys, window, measure, closed.get(resource.id, ())) for resource in found]
-    _check_size(len({supply.group for supply in supplies}), step, window, bounds)
-    uses = view.read_uses(
-        window,
-        as_of=now,
-        leases_read=LeasesRead.ALL if PROJECT_GROUP in question.group_by else LeasesRead.NONE,
-        resource_ids=[resource.id for resource in found],
-    )
-    shown = compute_series(supplies, uses.by_resource, window, step, keys=question.group_by, measure=measure)
+    groups = _find_groups(question, view, found, keys, measure)
+    _check_size(len(groups.totals), step, window, bounds)
+    steps = Steps(epoch(window.start), epoch(window.end), int(step.total_seconds()))
+    shown = _compute_steps(question, view, groups, steps, now)
     if PROJECT_GROUP in question.group_by:
         _check_size(len(shown), step, window, bounds)
     return Capacity(now, window, step, tuple(shown))
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The resources of a catalog that are counted; those among them that take no new leases for a reason of today."""
+
+    catalog: ResourceCatalog
+    counted: Mapping[int, Counted]
+    totals: Mapping[Group, int]
+    doubtful: Sequence[Resource]
+    promised: PromisedCurves
+
+
+def _find_groups(
+    question: CapacityQuestion, view: UsesView, found: Sequence[Resource], keys: Sequence[str], measure: str | None
+) -> _Groups:
+    """Return the resources that are counted, with what is promised of them if that is kept."""
+    viewer, kept, catalog = question.viewer, view.kept, view.catalog
+    # Others are told of the same resources, if all are open to all.
+    reader = viewer.project_id if catalog.restricted and not viewer.private else None
+    key = ("capacity", question.requirement, reader, tuple(keys), measure)
+    known: _Groups | None = None if kept is None else kept.derived.find(key)
+    if known is None or known.catalog is not catalog:
+        counted = {
+            resource.id: (
+                tuple(map(resource.properties.get, keys)),
+                1 if measure is None else resource.capacity.get(measure),
+            )
+            for resource in found
+        }
+        doubtful = tuple(resource for resource in found if not resource.reservable)
+        promised = PromisedCurves(measure) if known is None else known.promised
+        known = _Groups(catalog, counted, count_totals(counted), doubtful, promised)
+    if kept is not None:
+        known = replace(known, promised=known.promised.follow(known.counted, kept.resources))
+        kept.derived.keep(key, known)
+    return known
+
+
+def _compute_steps(
+    question: CapacityQuestion, view: UsesView, groups: _Groups, steps: Steps, now: datetime
+) -> list[CapacitySeries]:
+    """Return the series: of steps that have begun from what is read, of others from what is kept, if it is."""
+    by_project = PROJECT_GROUP in question.group_by
+    if view.kept is None or by_project:
+        return _compute_read(question, view, groups, steps, now)
+    begun, ahead = steps.split(epoch(now))
+    shown = [] if begun is None else _compute_read(question, view, groups, begun, now)
+    if ahead is None:
+        return shown
+    out = _list_out(groups, ahead, view.kept.closed)
+    following = compute_series(Supply(groups.counted, groups.totals, out, groups.promised), ahead, question.group_by)
+    return following if begun is None else join_series(shown, following)
+
+
+def _compute_read(
+    question: CapacityQuestion, view: UsesView, groups: _Groups, steps: Steps, now: datetime
+) -> list[CapacitySeries]:
+    """Return the series from what is read: two statements."""
+    by_project, window = PROJECT_GROUP in question.group_by, _window_of(steps)
+    closed = {
+        id_: [(epoch(block.window.start), epoch(block.window.end)) for block in blocks]
+        for id_, blocks in view.read_closed(window).items()
+    }
+    uses = view.read_uses(
+        window,
+        as_of=now,
+        leases_read=LeasesRead.ALL if by_project else LeasesRead.NONE,
+        resource_ids=groups.counted.keys(),
+    )
+    supply = Supply.of_uses(
+        groups.counted,
+        _list_out(groups, steps, closed),
+        uses.by_resource,
+        groups.promised.measure,
+        by_project=by_project,
+    )
+    return compute_series(supply, steps, question.group_by)
+
+
+def _list_out(groups: _Groups, steps: Steps, closed: Mapping[int, Sequence[Span]]) -> Mapping[int, Sequence[Span]]:
+    """Return when resources are out of use, in maintenance or for a reason of today, by resource."""
+    found: dict[int, list[Span]] = {id_: list(spans) for id_, spans in closed.items()}
+    window = _window_of(steps)
+    for resource in groups.doubtful:
+        for block in list_out_of_use(resource, window, reasons=False):
+            end = steps.end if block.end is None else epoch(block.end)
+            found.setdefault(resource.id, []).append((epoch(block.start), end))
+    return found
+
+
+def _window_of(steps: Steps) -> Window:
+    return Window(from_epoch(steps.start), from_epoch(steps.end))
 
 
 def _read_step(asked: Duration | None, window: Window) -> timedelta:
@@ -91,20 +182,3 @@ def _check_size(groups: int, step: timedelta, window: Window, bounds: ReadBounds
             at=query_field("step"),
             data={"maximum": bounds.points},
         )
-
-
-def _make_supply(
-    resource: Resource,
-    keys: Sequence[str],
-    window: Window,
-    measure: str | None,
-    closed: Sequence[MaintenanceBlock],
-) -> Supply:
-    out = list_out_of_use(resource, window, closed, reasons=False)
-    properties = resource.properties
-    return Supply(
-        resource.id,
-        tuple(properties.get(key) for key in keys),
-        1 if measure is None else resource.capacity.get(measure),
-        tuple((block.start, block.end or window.end) for block in out),
-    )

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.calendar.blocks import Use
+from blazar.calendar.kept import KeptCalendar
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
@@ -69,8 +70,16 @@ class Uses:
 class UsesView:
     """The calendar of a kind over time, as seen by one transaction. Valid only while that is open."""
 
-    def __init__(self, connection: Connection, catalog: ResourceCatalog, kind: ResourceKind) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        catalog: ResourceCatalog,
+        kind: ResourceKind,
+        kept: KeptCalendar | None = None,
+    ) -> None:
         self.catalog = catalog
+        self.kept = kept
+        """What is promised from now on, if it was asked for and is kept."""
         self._connection = connection
         self._dialect = connection.dialect.name
         self._kind = kind

@@ -138,6 +138,12 @@ class CalendarStore:
         with self._transactions.reading() as connection:
             yield UsesView(connection, self._catalogs.read(connection, kind), kind)
 
+    @contextmanager
+    def view_kept(self, kind: ResourceKind, now: datetime) -> Iterator[UsesView]:
+        """Open the same, with what is promised from now on as it is kept."""
+        with self._kept.open([kind], now) as seen:
+            yield UsesView(seen.connection, seen.catalogs[kind], kind, seen.calendars.get(kind))
+
     def of_lease(self, lease_id: str) -> tuple[Allocation, ...]:
         """Return the live allocations of a lease."""
         return tuple(allocation_of(row) for row in self._transactions.select(_OF_LEASE, {"lease_id": lease_id}))
