@@ -19,6 +19,9 @@ from blazar.calendar.fits import NEVER
 from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.timeline import CleanedUses, OutsideUses, Timeline, TimelineTerms, Use, sort_uses
 
+KEPT_USES = 500_000
+"""How many uses a manager keeps by default: some 100 MB."""
+
 Span = tuple[int, int]
 """A start and an end."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from blazar.calendar.kept import KEPT_USES
+
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "connection",
@@ -45,7 +47,7 @@ OPTIONS: list[cfg.Opt] = [
     ),
     cfg.IntOpt(
         "kept_uses",
-        default=500000,
+        default=KEPT_USES,
         min=0,
         max=100000000,
         help="How many uses of resources, past ones aside, a manager keeps in memory, so that a question about the "

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from sqlalchemy.engine import Engine
 
+from blazar.calendar.kept import KEPT_USES
 from blazar.model.energy.book import NO_ENERGY, EnergyTerms
 from blazar.store.billing.charges import ChargeStore
 from blazar.store.billing.closings import ClosingStore
@@ -16,7 +17,7 @@ from blazar.store.billing.recomputations import RecomputationStore
 from blazar.store.booking.bookings import BookingStore
 from blazar.store.booking.history import HistoryStore
 from blazar.store.booking.ledger import Ledger
-from blazar.store.calendar.kept import KEPT_USES, KeptCalendars
+from blazar.store.calendar.kept import KeptCalendars
 from blazar.store.calendar.views import CalendarStore
 from blazar.store.energy.book import EnergyStore
 from blazar.store.feeds import FeedStore

@@ -15,6 +15,9 @@ from blazar.model.leases.lease import Lease
 from blazar.model.power.states import WakingHosts
 from blazar.model.resources.resource import ResourceKind
 
+LEASE_SORT_KEYS = ("created_at", "updated_at", "start_date", "end_date", "name", "status", "release_at")
+"""The orders of pages of leases."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldResource:

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import IntEnum
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,7 +30,29 @@ MOST_ROWS = 20_000
 PATIENCE_SECONDS = 300.0
 """How long a number is asked for: a statement takes a minute at most, and a write a few of them."""
 
-_IDS = {0: allocations.c.id, 1: calendar_changes.c.seq}
+
+class NumberedRows(IntEnum):
+    """The two sequences of numbers that are followed; each row that is read says of which one it is."""
+
+    ALLOCATIONS = 0
+    NOTES = 1
+
+
+_COLUMNS = {
+    NumberedRows.ALLOCATIONS: (
+        allocations.c.id,
+        allocations.c.kind,
+        allocations.c.resource_id,
+        allocations.c.lease_id,
+    ),
+    NumberedRows.NOTES: (
+        calendar_changes.c.seq,
+        calendar_changes.c.kind,
+        calendar_changes.c.resource_id,
+        calendar_changes.c.token,
+    ),
+}
+"""Of each its number, the kind and the resource that it tells of, and the token by which a row is known again."""
 
 
 @dataclass(slots=True)
@@ -82,30 +105,36 @@ class Positions:
     rows: ReadPosition = field(default_factory=ReadPosition)
     notes: ReadPosition = field(default_factory=ReadPosition)
 
+    def items(self) -> tuple[tuple[NumberedRows, ReadPosition], ...]:
+        """Return the position in each sequence."""
+        return (NumberedRows.ALLOCATIONS, self.rows), (NumberedRows.NOTES, self.notes)
 
-def _select_rows(which: int, condition: str) -> sa.Select[Any]:
-    """Return the query for rows of one sequence from a number on, or with these numbers."""
-    columns = (
-        (allocations.c.id, allocations.c.kind, allocations.c.resource_id, allocations.c.lease_id)
-        if which == 0
-        else (
-            calendar_changes.c.seq,
-            calendar_changes.c.kind,
-            calendar_changes.c.resource_id,
-            calendar_changes.c.token,
-        )
-    )
-    query = sa.select(sa.literal_column(str(which)), *columns)
-    if condition == "first":
-        return query.where(_IDS[which] >= sa.bindparam(f"first{which}"))
-    return query.where(_IDS[which].in_(sa.bindparam(f"gaps{which}", expanding=True)))
+
+def _first_of(which: NumberedRows) -> str:
+    return f"first{which.value}"
+
+
+def _gaps_of(which: NumberedRows) -> str:
+    return f"gaps{which.value}"
+
+
+def _select_new(which: NumberedRows) -> sa.Select[Any]:
+    """Return the query for rows of a sequence from a number on."""
+    return _select_rows(which).where(_COLUMNS[which][0] >= sa.bindparam(_first_of(which)))
+
+
+def _select_missed(which: NumberedRows) -> sa.Select[Any]:
+    """Return the query for rows of a sequence with these numbers."""
+    return _select_rows(which).where(_COLUMNS[which][0].in_(sa.bindparam(_gaps_of(which), expanding=True)))
+
+
+def _select_rows(which: NumberedRows) -> sa.Select[Any]:
+    return sa.select(sa.literal_column(str(which.value)), *_COLUMNS[which])
 
 
 # Statements of every question, built once.
-_NEW = sa.union_all(*(_select_rows(which, "first") for which in _IDS)).limit(MOST_ROWS)
-_NEW_AND_MISSED = sa.union_all(
-    *(_select_rows(which, condition) for which in _IDS for condition in ("first", "gaps"))
-).limit(MOST_ROWS)
+_NEW = sa.union_all(*map(_select_new, NumberedRows)).limit(MOST_ROWS)
+_NEW_AND_MISSED = sa.union_all(*map(_select_new, NumberedRows), *map(_select_missed, NumberedRows)).limit(MOST_ROWS)
 
 
 def read_changed(connection: Connection, kind: str, positions: Positions, now: float) -> Collection[int] | None:
@@ -113,18 +142,17 @@ def read_changed(connection: Connection, kind: str, positions: Positions, now: f
 
     None if it cannot be told what has changed. ``now`` is in seconds of a clock that never goes back.
     """
-    both = positions.rows, positions.notes
-    query, values = _NEW, {"first0": positions.rows.last, "first1": positions.notes.last}
+    query, values = _NEW, {_first_of(which): position.last for which, position in positions.items()}
     if positions.rows.gaps or positions.notes.gaps:
-        query, values = _NEW_AND_MISSED, _ask_for_gaps(both, now)
+        query, values = _NEW_AND_MISSED, _ask_for_gaps(positions, now)
     rows = connection.execute(query, values).all()
     if len(rows) >= MOST_ROWS:
         return None
-    tokens: tuple[dict[int, str], dict[int, str]] = ({}, {})
+    tokens: Mapping[int, dict[int, str]] = {which: {} for which in NumberedRows}
     for which, number, _, _, token in rows:
         tokens[which][number] = token
     changed: set[int] = set()
-    for which, position in enumerate(both):
+    for which, position in positions.items():
         new = position.advance(tokens[which], now)
         if new is None:
             return None
@@ -133,13 +161,13 @@ def read_changed(connection: Connection, kind: str, positions: Positions, now: f
     return changed
 
 
-def _ask_for_gaps(both: Sequence[ReadPosition], now: float) -> dict[str, Any]:
+def _ask_for_gaps(positions: Positions, now: float) -> dict[str, Any]:
     """Return the values of the query for rows that are new or were missing."""
     values: dict[str, Any] = {}
-    for which, position in enumerate(both):
+    for which, position in positions.items():
         position.forget_gaps(now)
-        values[f"first{which}"] = position.first
-        values[f"gaps{which}"] = sorted(position.gaps) if len(position.gaps) <= MOST_GAPS else []
+        values[_first_of(which)] = position.first
+        values[_gaps_of(which)] = sorted(position.gaps) if len(position.gaps) <= MOST_GAPS else []
     return values
 
 
@@ -149,9 +177,8 @@ def read_positions(connection: Connection, now: float) -> Positions:
     Of the last numbers those that are missing may still be committed.
     """
     found = []
-    for which, number in _IDS.items():
-        _, *columns = _select_rows(which, "first").selected_columns
-        query = sa.select(*columns).order_by(number.desc()).limit(MOST_GAPS)
+    for columns in _COLUMNS.values():
+        query = sa.select(*columns).order_by(columns[0].desc()).limit(MOST_GAPS)
         found.append(_find_gaps(connection.execute(query).all(), now))
     return Positions(*found)
 

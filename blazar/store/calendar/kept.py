@@ -30,7 +30,7 @@ from operator import itemgetter
 
 from sqlalchemy.engine import Connection
 
-from blazar.calendar.kept import KeptCalendar
+from blazar.calendar.kept import KEPT_USES, KeptCalendar
 from blazar.calendar.timeline import epoch
 from blazar.model.base.clock import monotonic
 from blazar.model.resources.resource import ResourceKind
@@ -39,9 +39,6 @@ from blazar.store.calendar.generations import read_generations
 from blazar.store.calendar.kept_rows import read_all, read_closed, read_live_generations, read_resources
 from blazar.store.resources.catalog import CatalogCache, ResourceCatalog
 from blazar.store.sql.transactions import Transactions, atomic
-
-KEPT_USES = 500_000
-"""How many uses are kept by default: some 100 MB."""
 
 FORGETS = timedelta(hours=1)
 """Uses that have left are kept for so long after they are over: clocks of managers differ."""

@@ -36,20 +36,12 @@ from blazar.model.leases.stored import gone_of
 from blazar.model.resources.resource import NAMED_KINDS, ResourceKind
 from blazar.store.sql.paging import follow_place, order_columns, parse_instant
 from blazar.store.sql.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assemble_leases
-from blazar.store.sql.tables import UtcTime, allocations, events, leases, reservations, resources
+from blazar.store.sql.tables import LEASE_ORDERS, UtcTime, allocations, events, leases, reservations, resources
 from blazar.store.sql.transactions import Transactions
 
 Conditions = Sequence[sa.ColumnElement[bool]]
 _ORDER = "sorted_by"
-SORT_KEYS: Mapping[str, sa.ColumnElement[Any]] = {
-    "created_at": leases.c.created_at,
-    "updated_at": leases.c.changed_at,
-    "start_date": leases.c.starts_at,
-    "end_date": leases.c.ends_at,
-    "name": leases.c.name,
-    "status": leases.c.shown_status,
-    "release_at": leases.c.leaves_at,
-}
+SORT_KEYS: Mapping[str, sa.ColumnElement[Any]] = {key: leases.c[name] for key, name in LEASE_ORDERS.items()}
 _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = {
     **SORT_KEYS,
     "id": leases.c.id,

@@ -23,10 +23,8 @@ from blazar.api.leases.v1_1.immediate import decide
 from blazar.api.leases.v1_1.requests import lease_change, lease_filter, new_lease, with_all_faults
 from blazar.api.leases.v1_1.schemas import LEASE_CREATE, LEASE_UPDATE
 from blazar.model.base.errors import Conflict, Denied, PreconditionFailed
-from blazar.model.leases.details import LeaseDetails, LeaseState
+from blazar.model.leases.details import LEASE_SORT_KEYS, LeaseDetails, LeaseState
 from blazar.model.leases.states import LeaseKind, LeaseStatus
-
-SORT_KEYS = ("created_at", "updated_at", "start_date", "end_date", "name", "status", "release_at")
 
 
 def index(call: Call) -> Answer:
@@ -215,7 +213,7 @@ ROUTES = (
         handler=index,
         rule=GET,
         answers={200: _MANY},
-        parameters=(*_FILTERS, *paging(SORT_KEYS, fields=LEASE_KEYS)),
+        parameters=(*_FILTERS, *paging(LEASE_SORT_KEYS, fields=LEASE_KEYS)),
     ),
     _on_list(
         method="POST",

@@ -5,6 +5,7 @@ from blazar.store.sql.tables.billing_tables import price_lists
 from blazar.store.sql.tables.columns import UTC_TIME, Id, LongText, UtcTime, metadata
 from blazar.store.sql.tables.journal_tables import journal, journal_numbering
 from blazar.store.sql.tables.lease_tables import (
+    LEASE_ORDERS,
     allocations,
     calendar_changes,
     events,
@@ -33,7 +34,7 @@ from blazar.store.sql.tables.resource_tables import (
 from blazar.store.sql.tables.series_tables import occurrences, series
 from blazar.store.sql.tables.subscription_tables import delivery_failures, subscriptions
 
-__all__ = ["UTC_TIME", "Id", "LongText", "UtcTime", "metadata"]
+__all__ = ["LEASE_ORDERS", "UTC_TIME", "Id", "LongText", "UtcTime", "metadata"]
 __all__ += ["capacity_days", "demand_days", "demand_seen", "usage_closed_days", "usage_days"]
 __all__ += ["findings", "price_lists"]
 __all__ += ["carbon_hours", "host_hours"]

@@ -5,10 +5,18 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from blazar.model.leases.details import LEASE_SORT_KEYS
 from blazar.store.sql.tables.columns import UTC_TIME, Id, LongText, metadata
 
-LEASE_ORDERS = ("created_at", "changed_at", "starts_at", "ends_at", "name", "shown_status", "leaves_at")
-"""The columns by which pages of leases are sorted."""
+_SORTED = {
+    "updated_at": "changed_at",
+    "start_date": "starts_at",
+    "end_date": "ends_at",
+    "status": "shown_status",
+    "release_at": "leaves_at",
+}
+LEASE_ORDERS = {key: _SORTED.get(key, key) for key in LEASE_SORT_KEYS}
+"""The columns by which pages of leases are sorted, by the key that a page names."""
 
 leases = sa.Table(
     "leases",
@@ -90,8 +98,8 @@ leases = sa.Table(
     sa.Index(None, "deleted_at", "starts_at"),
     sa.Index(None, "deleted_at", "ends_at"),
     # A page in any order (``store.leases.pages``): of all, and of a project.
-    *(sa.Index(None, "is_over", key, "id") for key in LEASE_ORDERS),
-    *(sa.Index(None, "project_id", "is_over", key, "id") for key in LEASE_ORDERS),
+    *(sa.Index(None, "is_over", key, "id") for key in LEASE_ORDERS.values()),
+    *(sa.Index(None, "project_id", "is_over", key, "id") for key in LEASE_ORDERS.values()),
 )
 
 reservations = sa.Table(
