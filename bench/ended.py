@@ -57,7 +57,12 @@ def add_ended(engine: Engine, copies: int) -> None:
 
 
 def _copying(table: sa.Table, copies: int) -> str:
-    columns = [column.name for column in table.columns if not (table is allocations and column.name == "id")]
+    columns = [
+        column.name
+        for column in table.columns
+        # What the database derives or numbers.
+        if column.computed is None and not (table is allocations and column.name == "id")
+    ]
     chosen = ", ".join(_copied(table.name, name) for name in columns)
     names = ", ".join(f'"{name}"' for name in columns)
     return f"INSERT INTO {table.name} ({names}) SELECT {chosen} FROM {table.name}, generate_series(1, {copies}) AS copy"

@@ -7,7 +7,6 @@ The manager has left out what the caller may not see.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from blazar.api.http.shapes import (
     FLAG,
@@ -39,9 +38,6 @@ from blazar.model.calendar.views import (
 )
 from blazar.model.leases.states import LeaseStatus
 
-# The same instants recur: leases begin and end at full hours, and one lease is on many hosts.
-_instant = lru_cache(maxsize=8192)(zulu)
-
 
 def row(value: CalendarRow, leases: Mapping[str, BlockLease]) -> Json:
     """Render a resource with its blocks from ``leases``; those who see names also see the label."""
@@ -60,8 +56,8 @@ def row(value: CalendarRow, leases: Mapping[str, BlockLease]) -> Json:
 
 def block(value: Block, leases: Mapping[str, BlockLease]) -> Json:
     """Render a block: what its kind has."""
-    end = None if value.end is None else _instant(value.end)
-    shown: Json = {"kind": value.kind, "start": _instant(value.start), "end": end}
+    end = None if value.end is None else zulu(value.end)
+    shown: Json = {"kind": value.kind, "start": zulu(value.start), "end": end}
     match value.kind:
         case BlockKind.OUT_OF_USE:
             return {**shown, "code": value.code, "reason": value.reason}

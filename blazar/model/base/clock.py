@@ -73,6 +73,9 @@ def later(instant: datetime, by: timedelta) -> datetime:
     return END_OF_TIME if by > END_OF_TIME - instant else instant + by
 
 
+# All instants are UTC, so the zone after the fraction, or after the second, is constant and can be cut off.
+# The same instants recur (a lease's end is also its event's time), and formatting one is the most expensive step.
+@lru_cache(maxsize=8192)
 def zulu(instant: datetime) -> str:
     """Return an instant as RFC 3339 in UTC to the second, as ``2030-04-01T08:00:00Z``."""
     return instant.isoformat("T", "seconds")[:19] + "Z"
@@ -83,8 +86,6 @@ def zulu_or_none(instant: datetime | None) -> str | None:
     return None if instant is None else zulu(instant)
 
 
-# All instants are UTC, so the zone after the fraction, or after the second, is constant and can be cut off.
-# The same instants recur (a lease's end is also its event's time), and formatting one is the most expensive step.
 @lru_cache(maxsize=8192)
 def iso(instant: datetime) -> str:
     """Return an instant in ISO format with six fractional digits, which clients of 1.0 parse."""

@@ -100,32 +100,30 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """How far the rows of allocations and the notes of changes were read."""
+    """How far the rows of allocations and the notes of changes were read; ``of_each`` has both."""
 
     rows: ReadPosition = field(default_factory=ReadPosition)
     notes: ReadPosition = field(default_factory=ReadPosition)
+    of_each: Mapping[NumberedRows, ReadPosition] = field(init=False)
 
-    def items(self) -> tuple[tuple[NumberedRows, ReadPosition], ...]:
-        """Return the position in each sequence."""
-        return (NumberedRows.ALLOCATIONS, self.rows), (NumberedRows.NOTES, self.notes)
-
-
-def _first_of(which: NumberedRows) -> str:
-    return f"first{which.value}"
+    def __post_init__(self) -> None:
+        # Frozen.
+        object.__setattr__(self, "of_each", {NumberedRows.ALLOCATIONS: self.rows, NumberedRows.NOTES: self.notes})
 
 
-def _gaps_of(which: NumberedRows) -> str:
-    return f"gaps{which.value}"
+_FIRST = {which: f"first{which.value}" for which in NumberedRows}
+_FIRST_ROW, _FIRST_NOTE = _FIRST[NumberedRows.ALLOCATIONS], _FIRST[NumberedRows.NOTES]
+_GAPS = {which: f"gaps{which.value}" for which in NumberedRows}
 
 
 def _select_new(which: NumberedRows) -> sa.Select[Any]:
     """Return the query for rows of a sequence from a number on."""
-    return _select_rows(which).where(_COLUMNS[which][0] >= sa.bindparam(_first_of(which)))
+    return _select_rows(which).where(_COLUMNS[which][0] >= sa.bindparam(_FIRST[which]))
 
 
 def _select_missed(which: NumberedRows) -> sa.Select[Any]:
     """Return the query for rows of a sequence with these numbers."""
-    return _select_rows(which).where(_COLUMNS[which][0].in_(sa.bindparam(_gaps_of(which), expanding=True)))
+    return _select_rows(which).where(_COLUMNS[which][0].in_(sa.bindparam(_GAPS[which], expanding=True)))
 
 
 def _select_rows(which: NumberedRows) -> sa.Select[Any]:
@@ -142,17 +140,17 @@ def read_changed(connection: Connection, kind: str, positions: Positions, now: f
 
     None if it cannot be told what has changed. ``now`` is in seconds of a clock that never goes back.
     """
-    query, values = _NEW, {_first_of(which): position.last for which, position in positions.items()}
+    query, values = _NEW, {_FIRST_ROW: positions.rows.last, _FIRST_NOTE: positions.notes.last}
     if positions.rows.gaps or positions.notes.gaps:
         query, values = _NEW_AND_MISSED, _ask_for_gaps(positions, now)
     rows = connection.execute(query, values).all()
     if len(rows) >= MOST_ROWS:
         return None
-    tokens: Mapping[int, dict[int, str]] = {which: {} for which in NumberedRows}
+    tokens: Mapping[int, dict[int, str]] = {NumberedRows.ALLOCATIONS: {}, NumberedRows.NOTES: {}}
     for which, number, _, _, token in rows:
         tokens[which][number] = token
     changed: set[int] = set()
-    for which, position in positions.items():
+    for which, position in positions.of_each.items():
         new = position.advance(tokens[which], now)
         if new is None:
             return None
@@ -164,10 +162,10 @@ def read_changed(connection: Connection, kind: str, positions: Positions, now: f
 def _ask_for_gaps(positions: Positions, now: float) -> dict[str, Any]:
     """Return the values of the query for rows that are new or were missing."""
     values: dict[str, Any] = {}
-    for which, position in positions.items():
+    for which, position in positions.of_each.items():
         position.forget_gaps(now)
-        values[_first_of(which)] = position.first
-        values[_gaps_of(which)] = sorted(position.gaps) if len(position.gaps) <= MOST_GAPS else []
+        values[_FIRST[which]] = position.first
+        values[_GAPS[which]] = sorted(position.gaps) if len(position.gaps) <= MOST_GAPS else []
     return values
 
 

@@ -35,7 +35,7 @@ from blazar.model.leases.states import HIDDEN_EVENTS, EventStatus, EventType, Le
 from blazar.model.leases.stored import gone_of
 from blazar.model.resources.resource import NAMED_KINDS, ResourceKind
 from blazar.store.sql.paging import follow_place, order_columns, parse_instant
-from blazar.store.sql.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assemble_leases
+from blazar.store.sql.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assemble_leases, select_among
 from blazar.store.sql.tables import LEASE_ORDERS, UtcTime, allocations, events, leases, reservations, resources
 from blazar.store.sql.transactions import Transactions
 
@@ -276,17 +276,25 @@ def details_of(connection: Connection, rows: Sequence[Any], wanted: LeaseFilter)
     kept: Sequence[Any] = ()
     held: Mapping[str, tuple[HeldResource, ...]] = {}
     if ids and wanted.with_reservations:
-        own = sa.select(*RESERVATION_COLUMNS).where(reservations.c.lease_id.in_(ids))
-        kept = connection.execute(own.order_by(reservations.c.position)).all()
+        kept = select_among(connection, _PART_RESERVATIONS, reservations.c.lease_id, ids).all()
         held = _read_holdings(connection, ids)
     due: Sequence[Any] = ()
     if ids and wanted.with_events:
-        hidden = [str(kind) for kind in HIDDEN_EVENTS]
-        theirs = sa.select(*EVENT_COLUMNS).where(events.c.lease_id.in_(ids), events.c.event_type.not_in(hidden))
-        due = connection.execute(theirs.order_by(events.c.time, events.c.id)).all()
+        due = select_among(connection, _PART_EVENTS, events.c.lease_id, ids).all()
     return tuple(
         LeaseDetails(_end_deleted(lease), held.get(lease.id, ())) for lease in assemble_leases(rows, kept, due)
     )
+
+
+_PART_RESERVATIONS = sa.select(*RESERVATION_COLUMNS).order_by(reservations.c.position)
+_PART_EVENTS = (
+    sa.select(*EVENT_COLUMNS)
+    .where(events.c.event_type.not_in([str(kind) for kind in HIDDEN_EVENTS]))
+    .order_by(events.c.time, events.c.id)
+)
+_PART_HOLDINGS = (
+    sa.select(*_HELD_COLUMNS).join(resources, resources.c.id == allocations.c.resource_id).order_by(allocations.c.id)
+)
 
 
 def _end_deleted(lease: Lease) -> Lease:
@@ -296,13 +304,7 @@ def _end_deleted(lease: Lease) -> Lease:
 
 def _read_holdings(connection: Connection, ids: Collection[str]) -> Mapping[str, tuple[HeldResource, ...]]:
     """Return what leases hold, by lease; of a reservation that holds nothing any more, what it held."""
-    query = (
-        sa.select(*_HELD_COLUMNS)
-        .join(resources, resources.c.id == allocations.c.resource_id)
-        .where(allocations.c.lease_id.in_(ids))
-        .order_by(allocations.c.id)
-    )
-    rows = connection.execute(query).all()
+    rows = select_among(connection, _PART_HOLDINGS, allocations.c.lease_id, ids).all()
     live = {row.reservation_id for row in rows if row.released_at is None}
     found: dict[str, dict[tuple[str, int], HeldResource]] = defaultdict(dict)
     for row in rows:

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from blazar.model.leases.details import EventRow, LeaseRow, LeaseRows, ReservationRow
 from blazar.model.leases.states import HIDDEN_EVENTS
 from blazar.store.leases.leases import read_leases
+from blazar.store.sql.rows import select_among
 from blazar.store.sql.tables import events, leases, reservations
 from blazar.store.sql.transactions import Transactions
 
@@ -24,7 +25,6 @@ def _text(column: sa.Column[Any]) -> sa.ColumnElement[str]:
     return sa.cast(column, sa.String)
 
 
-_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
 _LEASES = sa.select(
     leases.c.id,
     leases.c.revision,
@@ -39,25 +39,21 @@ _LEASES = sa.select(
     _text(leases.c.created_at),
     _text(leases.c.updated_at),
     leases.c.queued_at.is_not(None),
-).where(leases.c.id.in_(_IDS), leases.c.deleted_at.is_(None))
-_RESERVATIONS = (
-    sa.select(
-        reservations.c.lease_id,
-        reservations.c.id,
-        reservations.c.resource_type,
-        reservations.c.resource_id,
-        reservations.c.status,
-        reservations.c.missing_resources,
-        reservations.c.resources_changed,
-        _text(reservations.c.parameters),
-        _text(reservations.c.cloud_ids),
-        _text(reservations.c.created_at),
-        _text(reservations.c.updated_at),
-        reservations.c.parent_id,
-    )
-    .where(reservations.c.lease_id.in_(_IDS))
-    .order_by(reservations.c.position)
-)
+).where(leases.c.deleted_at.is_(None))
+_RESERVATIONS = sa.select(
+    reservations.c.lease_id,
+    reservations.c.id,
+    reservations.c.resource_type,
+    reservations.c.resource_id,
+    reservations.c.status,
+    reservations.c.missing_resources,
+    reservations.c.resources_changed,
+    _text(reservations.c.parameters),
+    _text(reservations.c.cloud_ids),
+    _text(reservations.c.created_at),
+    _text(reservations.c.updated_at),
+    reservations.c.parent_id,
+).order_by(reservations.c.position)
 _SHOWN_EVENTS = events.c.event_type.not_in([str(kind) for kind in HIDDEN_EVENTS])
 _EVENTS = (
     sa.select(
@@ -69,7 +65,7 @@ _EVENTS = (
         _text(events.c.created_at),
         _text(events.c.updated_at),
     )
-    .where(events.c.lease_id.in_(_IDS), _SHOWN_EVENTS)
+    .where(_SHOWN_EVENTS)
     .order_by(events.c.position)
 )
 
@@ -85,11 +81,11 @@ class LeaseRowStore:
         if not lease_ids:
             return LeaseRows(0)
         with self._transactions.reading() as connection:
-            kept = _rows(connection, _RESERVATIONS, lease_ids)
+            kept = _rows(connection, _RESERVATIONS, reservations.c.lease_id, lease_ids)
             fitting = _count_fitting(lease_ids, kept)
             ids = frozenset(lease_ids[:fitting])
-            found = _rows(connection, _LEASES, lease_ids[:fitting])
-            due = _rows(connection, _EVENTS, lease_ids[:fitting])
+            found = _rows(connection, _LEASES, leases.c.id, lease_ids[:fitting])
+            due = _rows(connection, _EVENTS, events.c.lease_id, lease_ids[:fitting])
             waits = [row[0] for row in found if row[-1]]
             waiting = read_leases(connection, [leases.c.id.in_(waits)]) if waits else ()
         return LeaseRows(
@@ -101,8 +97,10 @@ class LeaseRowStore:
         )
 
 
-def _rows(connection: Connection, query: sa.Select[Any], ids: Sequence[str]) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in connection.execute(query, {"ids": list(ids)})]
+def _rows(
+    connection: Connection, query: sa.Select[Any], column: sa.Column[Any], ids: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in select_among(connection, query, column, ids)]
 
 
 def _select(rows: Iterable[tuple[Any, ...]], ids: frozenset[str]) -> Iterable[tuple[Any, ...]]:

@@ -124,8 +124,10 @@ def _failed_try(failed: FailedTry, view: View) -> Json:
 
 def _events_to_show(events: Sequence[Event]) -> list[Event]:
     """Return the events that are shown, in the order of time: of too many, those of the client's own types go."""
-    known = frozenset(str(kind) for kind in EventType)
     ordered = sorted(events, key=lambda event: (_instant(event.time) or "", event.id))
+    if len(ordered) <= MOST_PARTS:
+        return ordered
+    known = frozenset(str(kind) for kind in EventType)
     # Sorting keeps the order of equals.
     first = sorted(range(len(ordered)), key=lambda number: str(ordered[number].event_type) not in known)
     return [ordered[number] for number in sorted(first[:MOST_PARTS])]
