@@ -301,6 +301,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         claim_ttl=timedelta(seconds=conf.manager.claim_ttl),
         request_limit=timedelta(seconds=conf.manager.request_limit),
         **_read_rounds(conf),
+        repack=lease_options.read_repack(conf),
         strategy=read_strategy(conf, hosts_sleep=power.read(conf).switches),
         polling_interval=timedelta(seconds=hosts.polling_interval if hosts.enable_polling_monitor else 0),
         failures_before_healing=hosts.failures_before_healing,

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options about leases in ``[api]``, and of what is told of them later: ``[history]`` and ``[reports]``."""
+"""The options about leases in ``[api]`` and ``[manager]``, and of what is told of them later."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from zoneinfo import available_timezones
 
 from oslo_config import cfg, types
 
+from blazar.calendar.repack.values import RepackMode
+from blazar.manager.common.settings import RepackSettings
 from blazar.model.leases.states import LeaseKind
 from blazar.model.reports.periods import ReportSettings
 
@@ -205,6 +208,41 @@ REPORT_OPTIONS: tuple[cfg.Opt, ...] = (
         "few with few values, such as gpu. Days that are on record stay as they are. blazar-manager reads it.",
     ),
 )
+
+
+REPACK: tuple[cfg.Opt, ...] = (
+    cfg.StrOpt(
+        "repack",
+        default="equal",
+        choices=[
+            ("off", "a lease keeps the hosts that it was booked with, until they fail or are in maintenance"),
+            ("equal", "it may get others that are equal in all that users can see"),
+            ("any", "it may get any others that meet what it asks for"),
+        ],
+        help="Whether whole-host leases that have not started get other hosts, for the same time, so that another "
+        "lease can be prolonged on its own.",
+    ),
+    cfg.IntOpt(
+        "repack_notice",
+        default=120,
+        min=0,
+        help="Minutes before its start from which on a lease keeps its hosts.",
+    ),
+    cfg.IntOpt(
+        "repack_most_moves",
+        default=10,
+        min=0,
+        help="How often a lease gets other hosts at most before its start; then it keeps those that it has.",
+    ),
+)
+"""Options of ``[manager]``."""
+
+
+def read_repack(conf: cfg.ConfigOpts) -> RepackSettings:
+    """Return which leases may get other hosts before their start."""
+    manager = conf.manager
+    notice = timedelta(minutes=manager.repack_notice)
+    return RepackSettings(RepackMode(manager.repack), notice, manager.repack_most_moves)
 
 
 def read_reports(conf: cfg.ConfigOpts) -> ReportSettings:

@@ -244,6 +244,7 @@ MANAGER_OPTIONS: list[cfg.Opt] = [
         ],
         help="Action for an active reservation when one of its resources fails.",
     ),
+    *leases.REPACK,
     cfg.IntOpt(
         "rpc_threads", default=32, min=1, help="Maximum number of API requests that a manager processes concurrently."
     ),

@@ -261,7 +261,7 @@ OUR_OWN = {
     "blazar.clouds.outgoing.posting": "addresses that a resolver gave",
     "blazar.enforcement.answers": "answers of the external service, cut at a maximum",
     "blazar.enforcement.stored": "what enforcement keeps",
-    "blazar.manager.maintenance.held_calendar": "parameters that a lease keeps",
+    "blazar.manager.booking.held_calendar": "parameters that a lease keeps",
     "blazar.manager.subscriptions.lease_warnings": "dates that the journal keeps",
     "blazar.manager.search.free_time": "dates that refusals offer",
     "blazar.api.billing.statements": "amounts that the ledger has",

@@ -5,8 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from blazar.calendar.maintenance import PromisedPiece, Span
+
+
+class RepackMode(StrEnum):
+    """Which other hosts leases may get that have not started."""
+
+    OFF = "off"
+    EQUAL = "equal"
+    """Those that are equal in all that users can see."""
+    ANY = "any"
+    """All that meet what they have asked for."""
+
 
 MOST_LEASES = 20
 """How many leases get other hosts for one request."""

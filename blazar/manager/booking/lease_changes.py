@@ -15,6 +15,7 @@ from blazar.model.leases.requests import LeaseChange
 from blazar.model.leases.states import ReservationStatus
 from blazar.resources.contract.actions import differ_beside_action
 from blazar.resources.contract.values import Given, Task
+from blazar.store.booking.commit import LeaseWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,10 @@ class Unchanged:
 
 @dataclass(frozen=True, slots=True)
 class DecidedChange:
-    """A decided change: lease and allocations before and after, and the reservations in use that get ``new`` ones."""
+    """A decided change: lease and allocations before and after, and the reservations in use that get ``new`` ones.
+
+    ``moved`` are leases of others that make room for it.
+    """
 
     lease: Lease
     draft: ChangeDraft
@@ -52,6 +56,7 @@ class DecidedChange:
     tasks: tuple[Task, ...]
     allocations: tuple[Allocation, ...]
     new: frozenset[str]
+    moved: tuple[LeaseWrite, ...] = ()
 
     @property
     def needs_cloud(self) -> bool:

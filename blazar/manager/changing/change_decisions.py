@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 
-from blazar.manager.booking.booking import PlacementRequest, Selectable, plan_allocations
+from blazar.manager.booking.booking import PlacementRequest, Selectable
 from blazar.manager.booking.lease_changes import (
     ChangeDraft,
     ChangeQuestion,
@@ -19,6 +19,7 @@ from blazar.manager.booking.lease_changes import (
     find_changed_in_use,
 )
 from blazar.manager.booking.quotas import QuotasNeeded, find_growth
+from blazar.manager.booking.repacking import RepackedPlan, plan_repacked
 from blazar.manager.booking.replanning import check_not_moving
 from blazar.manager.booking.unique_names import check_names
 from blazar.manager.common.busy_leases import Busy
@@ -76,11 +77,12 @@ class ChangeDecisions:
             raise QuotasNeeded(needed)
         if not lease.window.covers(draft.after.window):
             check_names(self._runtime, draft.after)
-        plan = self._plan(lease, draft, tasks, allocations, asked, now=now, attempt=attempt)
+        found = self._plan(lease, draft, tasks, allocations, asked, now=now, attempt=attempt)
+        plan = found.plan
         if change.advances is not None:
             _check_no_less(lease, allocations, plan.allocations)
         new = find_changed_in_use(draft.after, allocations, plan.allocations)
-        return DecidedChange(lease, draft, plan, tasks, allocations, new)
+        return DecidedChange(lease, draft, plan, tasks, allocations, new, found.moved)
 
     def question(self, lease: Lease, asked: RequestedChange) -> ChangeQuestion:
         """Return what a change asks of the calendar, to look for free time for it. As for ``decide``."""
@@ -216,19 +218,19 @@ class ChangeDecisions:
         *,
         now: datetime,
         attempt: int,
-    ) -> AllocationPlan:
+    ) -> RepackedPlan:
         after, change = draft.after, asked.change
         if not draft.replan:
             # The same resources for a part of their window: no need to plan.
-            return AllocationPlan(tuple(replace(a, window=after.window) for a in allocations))
+            return RepackedPlan(AllocationPlan(tuple(replace(a, window=after.window) for a in allocations)))
         # Within its current window a lease keeps its resources even on a host that has shrunk since.
         entitled = lease.window.covers(after.window)
         placement_requests = self._requests(after, tasks, change)
         if entitled:
             placement_requests = [entitle(request, allocations) for request in placement_requests]
-        plan = plan_allocations(
+        found = plan_repacked(
             self._runtime,
-            lease.id,
+            lease,
             after.window,
             placement_requests,
             # Others may be needed by those that are moved, or have their turn, after it.
@@ -241,11 +243,11 @@ class ChangeDecisions:
             attempt=attempt,
         )
         if not entitled:
-            return plan
-        held = {a.assignment for a in allocations}
+            return found
+        held, plan = {a.assignment for a in allocations}, found.plan
         changed = self._with_new_requirements(after, tasks)
         fresh = {a.resource_id for a in plan.allocations if a.reservation_id in changed or a.assignment not in held}
-        return replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
+        return RepackedPlan(replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh}))
 
     def _requests(self, after: Lease, tasks: Collection[Task], change: LeaseChange) -> list[PlacementRequest]:
         """Return what each reservation asks of the calendar after the change."""

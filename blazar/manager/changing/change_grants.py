@@ -92,15 +92,15 @@ class ChangeGrant:
             kept = Commit([LeaseWrite(found.lease, found.after, keeps=True)], at=now)
             self._find_price(kept, found.after, None)
             return Proposal(found, None if found.after is found.lease else kept)
-        plan, after = found.plan, found.draft.after
+        plan, after, moved = found.plan, found.draft.after, found.moved
         # As it is once it is made, also if that takes steps.
         self._decided = found
         self._find_price(self._try(found, after, plan.allocations), after, found)
         if self.in_steps(found) and not self.change.dry_run:
             begun = self._changes.begin(found.lease, found.allocations, plan, self.claim, turn=self.change.turn)
-            return Proposal(found, begun, claim=self.claim)
+            return Proposal(found, replace(begun, leases=[*begun.leases, *moved]), claim=self.claim)
         commit = Commit(
-            [LeaseWrite(found.lease, after, plan.allocations)],
+            [LeaseWrite(found.lease, after, plan.allocations), *moved],
             at=now,
             generations=plan.generations,
             most=limit_prices([after.id], self.change.max_price),

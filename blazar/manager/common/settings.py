@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from blazar.calendar.placement import Strategy
+from blazar.calendar.repack.values import RepackMode
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.leases.limits import Bounds
 from blazar.model.leases.states import LeaseKind
@@ -22,6 +23,18 @@ from blazar.model.use.policy import UsePolicies
 def draw_seed() -> int:
     """Return a seed for a choice by chance."""
     return random.getrandbits(32)
+
+
+@dataclass(frozen=True, slots=True)
+class RepackSettings:
+    """Whether leases that have not started get other hosts, so that others fit.
+
+    None does that begins within ``notice``, or that was moved ``most_moves`` times.
+    """
+
+    mode: RepackMode = RepackMode.EQUAL
+    notice: timedelta = timedelta(hours=2)
+    most_moves: int = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +72,7 @@ class Settings:
     histories of the past leases of a project have together (None: any number), ``keep_journal`` for how long it is
     kept what was done to other objects (None: for ever). ``provider`` is who is to be paid, as bills name it.
     ``use_policies`` say which leases are released because nobody uses them, ``reports`` by whose days reports are.
-    ``power`` says which hosts sleep while nobody needs them.
+    ``power`` says which hosts sleep while nobody needs them, ``repack`` which leases may get other hosts.
     ``event_source`` is what messages to subscribers name as their source, and ``mail_pause`` the time between two mails
     of a subscription. ``own_events`` are those of their own leases that users are told by mail from the first on.
     Every ``sweep_interval`` (zero: never) the cloud is searched for leftovers of finished leases, which are removed,
@@ -115,6 +128,7 @@ class Settings:
     immediate_timeout: timedelta = timedelta(seconds=45)
     use_policies: UsePolicies = UsePolicies()
     power: PowerSettings = PowerSettings()
+    repack: RepackSettings = RepackSettings()
     reports: ReportSettings = ReportSettings()
     event_source: str = "/reservation"
     mail_pause: timedelta = timedelta(minutes=3)

@@ -17,8 +17,8 @@ from blazar.calendar.openings import Budget, BudgetSpent, KindSearch
 from blazar.calendar.timeline import Timeline, TimelineTerms, Use, epoch, from_epoch
 from blazar.context import scope
 from blazar.manager.booking.booking import Selectable, match_visible
+from blazar.manager.booking.held_calendar import WAITING, HeldCalendar
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.maintenance.held_calendar import WAITING, HeldCalendar
 from blazar.manager.maintenance.migration import NO_HOST, read_load
 from blazar.model.base.clock import END_OF_TIME, later
 from blazar.model.base.errors import InvalidInput

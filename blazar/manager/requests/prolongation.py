@@ -2,8 +2,9 @@
 """Prolongs leases whose owners want that if nobody else wants their resources.
 
 A while before its end, ahead of any warning, a lease gets the latest end that is free and that its project may have.
-That is an ordinary change, so that what is promised to others stays theirs. Until its end it is tried again. It takes
-nothing that a lease on the waiting list could have. Who is warned that a lease ends is told how long it could be.
+That is an ordinary change, so that what is promised to others stays theirs, or they get as good a host. Until its end
+it is tried again. It takes nothing that a lease on the waiting list could have. Who is warned that a lease ends is told
+how long it could be.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from blazar.calendar.repack.values import RepackMode
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.notifications import EXTENDED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.requests.leases import LeaseService
 from blazar.manager.search.availability import AvailabilityService
 from blazar.manager.waiting.waiting_list import WaitingList
-from blazar.model.base.errors import BlazarError, NotFound, StaleLease
+from blazar.model.base.errors import BlazarError, NotEnoughResources, NotFound, StaleLease
 from blazar.model.base.log_lines import log_level
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor, LeaseChange
@@ -33,8 +35,9 @@ AHEAD = timedelta(minutes=10)
 RETRY = timedelta(minutes=1)
 
 OTHERS_WAIT = "others wait for what it has"
+_PROMISED = "what it has is promised to others from its end on"
 _REASONS = {
-    LimitedBy.PROMISED: "what it has is promised to others from its end on",
+    LimitedBy.PROMISED: _PROMISED,
     LimitedBy.LIMIT: "the limits of the project leave no more time",
     LimitedBy.RANGE: "it cannot be prolonged any further",
     None: "some of what it has is out of use",
@@ -76,12 +79,11 @@ class Prolongation(BackgroundThread):
             if lease.extend is None or lease.status is not LeaseStatus.ACTIVE:
                 return False
             end, why = self._latest_end(lease, lease.extend.until)
-            if end <= lease.window.end:
+            prolonged = self._extend_by_moves(lease, lease.extend.until) if why == _PROMISED else None
+            if prolonged is None and end <= lease.window.end:
                 self._tell(lease, why)
                 return False
-            owner = Actor(lease.user_id, lease.project_id)
-            change = LeaseChange(end=end, asked_by=owner, exact=True, revisions=(lease.revision,))
-            prolonged = self._leases.update(lease.id, change)
+            prolonged = prolonged or self._extend(lease, end)
         except (NotFound, StaleLease):
             # It has ended, or somebody changes it: the next round sees what has become of it.
             return False
@@ -91,6 +93,20 @@ class Prolongation(BackgroundThread):
         LOG.info("Lease %s is prolonged until %s: nobody else wants what it has", lease_id, prolonged.window.end)
         self._runtime.notifier.notify(EXTENDED, prolonged)
         return True
+
+    def _extend(self, lease: Lease, end: datetime) -> Lease:
+        owner = Actor(lease.user_id, lease.project_id)
+        change = LeaseChange(end=end, asked_by=owner, exact=True, revisions=(lease.revision,))
+        return self._leases.update(lease.id, change)
+
+    def _extend_by_moves(self, lease: Lease, until: datetime) -> Lease | None:
+        """Prolong a lease as far as it may be, if those to whom its hosts are promised can have others; else None."""
+        if self._runtime.settings.repack.mode is RepackMode.OFF:
+            return None
+        try:
+            return self._extend(lease, until)
+        except NotEnoughResources:
+            return None
 
     def _latest_end(self, lease: Lease, until: datetime | None) -> tuple[datetime, str]:
         """Return the latest end that is free, ``until`` at most, and why it is no later."""

@@ -30,7 +30,7 @@ from blazar.manager.subscriptions.channels import Channels
 from blazar.manager.subscriptions.sending import Sending
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudRefused, CloudUnavailable
 from blazar.model.base.log_lines import log_level
-from blazar.model.journal.entries import NumberedEntry
+from blazar.model.journal.entries import REPACKED_AGAIN, NumberedEntry
 from blazar.model.journal.views import JournalPage, show_entry
 from blazar.model.subscriptions.details import Channel, Digest, SendingLane, Subscription
 from blazar.model.subscriptions.events import matches_event
@@ -304,6 +304,8 @@ def _select_wanted(found: Subscription, page: JournalPage) -> Iterator[NumberedE
     """Yield what of a page a receiver wants to be told, and may be."""
     for entry in page.items:
         wanted = matches_event(found.events, str(entry.about.object_type), str(entry.past.verb))
+        if found.own and entry.past.reason == REPACKED_AGAIN:
+            continue
         if wanted and found.lease_id in (None, entry.about.id):
             project_id = entry.about.project_id if found.own else found.project_id
             yield entry if project_id is None else show_entry(entry, project_id, page.projects)

@@ -41,6 +41,12 @@ OTHER_LEASE = "other_lease"
 """Not a key of the lease: the id of the lease with which it was split, merged, or has exchanged resources."""
 
 
+REPACKED = "repacked"
+"""Why a lease was moved: it has not started, and others have room so."""
+REPACKED_AGAIN = "repacked_again"
+"""The same once more within a day: its owner is not told by a message."""
+
+
 class ObjectType(StrEnum):
     """What an entry is about."""
 

@@ -75,6 +75,15 @@ def make_entry(
     return JournalEntry(about, at, verb, by, changes[:MOST_CHANGES], tuple(moves), reason, snapshot_lease(after))
 
 
+def tell_move(
+    before: Lease | None, after: Lease, moves: Sequence[ResourceMove], reason: str, *, at: datetime
+) -> Iterator[JournalEntry]:
+    """Yield that the service has moved a lease, so that another one fits; nobody learns for whom."""
+    told = make_entry(before, after, at=at, moves=moves)
+    if told is not None:
+        yield replace(told, reason=reason)
+
+
 def describe_lease(lease: Lease) -> Subject:
     """Return a lease as the subject of an entry."""
     return Subject(ObjectType.LEASE, lease.id, lease.name, lease.project_id, lease.user_id, lease.revision)

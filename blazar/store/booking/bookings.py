@@ -16,6 +16,7 @@ from blazar.context import current
 from blazar.model.base.errors import NotEnoughResources, PlanSuperseded, StaleCalendar
 from blazar.model.billing.booked_prices import AccountTotals
 from blazar.model.billing.uses import LeaseFacts
+from blazar.model.calendar.allocations import Allocation
 from blazar.model.journal.object_entries import tell_reached
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus
@@ -30,6 +31,7 @@ from blazar.store.calendar import project_use
 from blazar.store.calendar.generations import raise_generations
 from blazar.store.journal.rows import write_once
 from blazar.store.maintenance import plans
+from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks
 from blazar.store.sql.tables import allocations, events, leases, waiting_list
 from blazar.store.sql.transactions import Clash, Transactions
 from blazar.store.work import idempotency, outbox
@@ -138,6 +140,17 @@ class BookingStore:
             return tried.prices
         raise AssertionError("what is read after a commit ends it")
 
+    def load_allocations(self, lease_ids: Collection[str]) -> Mapping[str, tuple[Allocation, ...]]:
+        """Return what leases have before they are written, by lease, in one statement for each few thousand."""
+        found: dict[str, list[Allocation]] = defaultdict(list)
+        for part in chunks(sorted(lease_ids)):
+            query = sa.select(*ALLOCATION_COLUMNS).where(
+                allocations.c.lease_id.in_(part), allocations.c.released_at.is_(None)
+            )
+            for allocation in map(allocation_of, self._transactions.select(query.order_by(allocations.c.id))):
+                found[allocation.lease_id].append(allocation)
+        return {id_: tuple(mine) for id_, mine in found.items()}
+
     def check_not_evacuating(self, project_id: str) -> None:
         """Raise NotEnoughResources while servers are moved away for a lease of the project."""
         with self._transactions.reading() as connection:
@@ -181,8 +194,7 @@ class BookingStore:
             come = [write.allocations for write in (*commit.redated, *new)]
             allocation_writes.insert_priced(connection, come, cleaning, pricing)
             told += [(None, write.after, history.list_new_moves(write.allocations)) for write in new]
-        announced = {write.after.id: write.announces for write in commit.leases}
-        history.write(connection, told, at=at, sure=commit.joint, others=others, announced=announced)
+        history.write(connection, told, sure=commit.joint, others=others, by_id=by_id, at=at)
 
 
 def _write_leases(connection: Connection, commit: Commit) -> Mapping[str, Lease]:
@@ -222,6 +234,8 @@ def _is_given_back(commit: Commit, write: LeaseWrite) -> bool:
 
 def _gives_back(write: LeaseWrite) -> bool:
     """Return whether the owner of a lease wants what it has less, and not the service, for want of resources."""
+    if write.makes_room:
+        return False
     return current().actor is not None or (write.before is not None and write.before.status is LeaseStatus.UPDATING)
 
 

@@ -21,8 +21,9 @@ from blazar.model.use.resource_hours import OutboxMessage, ProjectUse
 class LeaseWrite:
     """A lease as it was read, None if it is new, as it is to be, and all that it has then; ``keeps``: what it had.
 
-    ``announces`` is what its owner is told by that. However it is written, its next
-    reminder is due at the time that follows from its dates.
+    ``announces`` is what its owner is told by that. ``makes_room``: it is moved by the service, so that what is asked
+    for fits, and this is the reason that its history tells; who asks for that has nothing to do with it. However it is
+    written, its next reminder is due at the time that follows from its dates.
     """
 
     before: Lease | None
@@ -30,6 +31,7 @@ class LeaseWrite:
     allocations: tuple[Allocation, ...] = ()
     keeps: bool = False
     announces: Announcement | None = None
+    makes_room: str | None = None
 
     def __post_init__(self) -> None:
         if self.after.reminders or (self.before is not None and self.before.reminders):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -16,20 +17,21 @@ from blazar.model.base.paging import Page, Position, unknown_marker
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.journal.entries import (
     MOST_RESOURCES,
-    Announcement,
     HistoryPage,
     JournalEntry,
     ObjectType,
     ResourceMove,
     Verb,
 )
-from blazar.model.journal.lease_entries import make_entry, tell_giver, tell_takers
+from blazar.model.journal.lease_entries import make_entry, tell_giver, tell_move, tell_takers
 from blazar.model.leases.lease import Lease, SavedAllocation
 from blazar.model.leases.states import EventType, LeaseStatus
+from blazar.store.booking.commit import LeaseWrite
 from blazar.store.calendar import project_use
 from blazar.store.journal.journal import read_labels, read_projects
 from blazar.store.journal.numbering import count_entries
 from blazar.store.journal.rows import parse_past, write_entries
+from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import journal, leases
 from blazar.store.sql.transactions import Transactions, atomic
 
@@ -48,16 +50,20 @@ def write(
     at: datetime,
     sure: bool = False,
     others: Mapping[str, str] = _NOTHING,
-    announced: Mapping[str, Announcement | None] = _NOTHING,
+    by_id: Mapping[str, LeaseWrite] = _NOTHING,
 ) -> None:
     """Insert what a transaction has done to leases, in one statement; none if there is nothing to tell.
 
-    ``sure``: it does what the operation in the scope says. ``others`` are, by lease, the ones that it was done with,
-    ``announced`` what its owner is told.
+    ``sure``: it does what the operation in the scope says. ``others`` are, by lease, the ones that it was done with.
+    ``by_id`` are the writes: what owners are told, and which leases the service has moved by itself.
     """
     here = current()
     entries: list[JournalEntry] = []
     for before, after, moves in written:
+        mine = by_id.get(after.id)
+        if mine is not None and mine.makes_room is not None:
+            entries += tell_move(before, after, moves, mine.makes_room, at=at)
+            continue
         told = make_entry(
             before,
             after,
@@ -68,7 +74,7 @@ def write(
             sure=sure,
             other=others.get(after.id),
             why=here.why,
-            announces=announced.get(after.id),
+            announces=None if mine is None else mine.announces,
         )
         if told is not None:
             entries.append(told)
@@ -121,6 +127,14 @@ def moves_between(gone: Iterable[tuple[str, int]], come: Iterable[tuple[str, int
     return tuple(moves)
 
 
+@dataclass(frozen=True, slots=True)
+class PastMoves:
+    """How often the service has moved a lease to other resources, and when last."""
+
+    number: int
+    last: datetime
+
+
 class HistoryStore:
     """Reads histories of leases."""
 
@@ -149,6 +163,19 @@ class HistoryStore:
         shown = tuple(parse_past(str(number), row, labels) for number, row in ordered)
         following = Position(None, shown[-1].id) if len(wanted) > page.limit else None
         return HistoryPage(shown, following, len(numbers) if page.with_count else None, projects)
+
+    def count_moves(self, lease_ids: Collection[str]) -> Mapping[str, PastMoves]:
+        """Return how often leases were moved, of those that were, in one statement for each few thousand."""
+        h = journal.c
+        found: dict[str, PastMoves] = {}
+        with self._transactions.reading() as connection:
+            for part in chunks(sorted(lease_ids)):
+                query = sa.select(h.object_id, sa.func.count(), sa.func.max(h.at)).where(
+                    _OF_LEASES, h.object_id.in_(part), h.verb == str(Verb.MOVED)
+                )
+                for id_, number, last in connection.execute(query.group_by(h.object_id)):
+                    found[id_] = PastMoves(number, last)
+        return found
 
     def find_crowded_projects(self, keep: int, *, now: datetime) -> tuple[str, ...]:
         """Return the projects whose past leases have more entries than that together, in one statement."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calendar as the plan of a maintenance window needs it: what leases hold, and what their reservations ask for."""
+"""The calendar as a plan that moves leases needs it: what they hold, and what their reservations ask for."""
 
 from __future__ import annotations
 
@@ -148,9 +148,13 @@ class HeldCalendar:
             and (row.lease_status, row.status) == active
         ]
 
+    def find_demand(self, piece: PromisedPiece) -> Demand | None:
+        """Return what the reservation of a piece asks for; None if that is not known."""
+        return self._demand(self.rows[piece])
+
     def is_named(self, piece: PromisedPiece) -> bool:
         """Tell whether a lease has asked for just this resource."""
-        demand = self._demand(self.rows[piece])
+        demand = self.find_demand(piece)
         names = {resource.id: resource.name for resource in self.view.catalog.resources}
         return demand is not None and names.get(piece.resource_id) in demand.required
 

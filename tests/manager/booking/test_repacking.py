@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases that have not started leave their hosts for others, which keep theirs for longer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from blazar.calendar.repack.values import RepackMode
+from blazar.manager.booking import repacking
+from blazar.manager.common.settings import RepackSettings, Settings
+from blazar.model.base.errors import NotEnoughResources
+from blazar.model.base.paging import Page
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor, LeaseChange
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.changes import ResourceChange
+from blazar.model.resources.resource import HOST
+from tests.configured import configured_world
+from tests.statements import counted
+from tests.world import NOON, PROJECT, World, a_host, instances, of_hosts
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+SMALL = {"vcpus": 8}
+
+
+def a_world(engine, *hosts, **repack) -> World:
+    settings = Settings(claim_ttl=timedelta(seconds=30), promises=0, repack=RepackSettings(**repack))
+    described = hosts or ({}, {}, {})
+    return World(engine, hosts=len(described), state=of_hosts(*described), settings=settings)
+
+
+@pytest.fixture
+def world(sqlite) -> World:
+    return a_world(sqlite)
+
+
+def hosts(world: World, lease: Lease) -> set[int]:
+    return {a.resource_id for a in world.store.calendar.of_lease(lease.id)}
+
+
+def booked_on(world: World, host: int, *asked, start: float = 4, hours: float = 8, **more) -> Lease:
+    """Book what does not ask for a certain host while all but one are taken."""
+    others = [r.name for r in world.store.resources.catalog(HOST).resources if r.id != host]
+    span = {"start": start * HOUR, "hours": hours}
+    blocks = [world.lease(a_host(needs=f'["==", "$hypervisor_hostname", "{name}"]'), **span) for name in others]
+    lease = world.lease(*asked, **span, **{"project": "chemistry", **more})
+    for block in blocks:
+        world.manager.leases.delete(block.id)
+    assert hosts(world, lease) == {host}
+    return world.now(lease)
+
+
+def in_use(world: World, *asked, hours: float = 4, **more) -> Lease:
+    lease = world.lease(*asked, hours=hours, **more)
+    world.run()
+    return world.now(lease)
+
+
+def prolong(world: World, lease: Lease, hours: float, **more) -> Lease:
+    asked_by = Actor("curie", PROJECT)
+    return world.change(lease, end=NOON + hours * HOUR, asked_by=asked_by, **more)
+
+
+def stays(world: World, lease: Lease, other: Lease, hours: float = 8) -> None:
+    """Check that a lease is not prolonged, and the other one keeps its host."""
+    with pytest.raises(NotEnoughResources):
+        prolong(world, lease, hours)
+    assert world.now(other) == other
+    assert hosts(world, other) == hosts(world, lease)
+
+
+def told(world: World, lease: Lease) -> int:
+    return [(kind, one.id) for kind, one in world.notifier.told].count(("lease.moved", lease.id))
+
+
+def pair(world: World) -> tuple[Lease, Lease]:
+    """Return a lease in use, and one to which its host is promised from its end on."""
+    lease = in_use(world)
+    (host,) = hosts(world, lease)
+    return lease, booked_on(world, host)
+
+
+def test_a_lease_is_prolonged_on_its_host_and_who_comes_next_gets_another(engine):
+    world = a_world(engine)
+    lease, pending = pair(world)
+    mine = hosts(world, lease)
+    assert prolong(world, lease, 8).window.end == NOON + 8 * HOUR
+    after = world.now(pending)
+    assert hosts(world, lease) == mine
+    assert hosts(world, pending).isdisjoint(mine)
+    assert after == replace(pending, revision=pending.revision + 1)
+    world.run_to(NOON + 9 * HOUR)
+    assert (world.now(lease).status, world.now(pending).status) == (LeaseStatus.TERMINATED, LeaseStatus.ACTIVE)
+    assert {a.resource_id for a in world.store.calendar.of_lease(pending.id)}.isdisjoint(mine)
+
+
+def test_who_is_moved_is_told_once_a_day_and_not_for_whom(world):
+    lease, pending = pair(world)
+    prolong(world, lease, 8)
+    assert told(world, pending) == 1
+    assert told(world, lease) == 0
+    entry = world.store.history.page(pending.id, Page(10, "id")).items[-1]
+    assert (entry.verb, entry.reason, entry.by) == ("moved", "repacked", None)
+    (move,) = entry.moves
+    assert (move.gone_count, move.come_count) == (1, 1)
+    # Its new host is needed, too.
+    (host,) = hosts(world, pending)
+    third = in_use(
+        world, a_host(needs=f'["==", "$id", "{world.store.resources.catalog(HOST).by_id[host].external_id}"]')
+    )
+    prolong(world, third, 6)
+    assert hosts(world, pending) != {host}
+    assert told(world, pending) == 1
+    entries = world.store.history.page(pending.id, Page(10, "id")).items
+    assert [entry.reason for entry in entries] == [None, "repacked", "repacked_again"]
+
+
+def test_a_dry_run_moves_nobody(world):
+    lease, pending = pair(world)
+    assert prolong(world, lease, 8, dry_run=True).window.end == NOON + 8 * HOUR
+    assert world.now(lease) == lease
+    assert world.now(pending) == pending
+    assert hosts(world, pending) == hosts(world, lease)
+
+
+@pytest.mark.parametrize(
+    ("line", "moves"),
+    [
+        ("repack = off", False),
+        ("repack = equal", True),
+        ("repack_notice = 241", False),
+        ("repack_notice = 240", True),
+        ("repack_most_moves = 0", False),
+        ("repack_most_moves = 1", True),
+    ],
+)
+def test_who_comes_next_is_moved_as_the_file_says(sqlite, tmp_path, line, moves):
+    world = configured_world(sqlite, tmp_path, "[manager]", line, hosts=3, state=of_hosts({}, {}, {}))
+    lease, pending = pair(world)
+    if moves:
+        prolong(world, lease, 8)
+        assert hosts(world, pending) != hosts(world, lease)
+    else:
+        stays(world, lease, pending)
+
+
+@pytest.mark.parametrize("mode", [RepackMode.EQUAL, RepackMode.ANY])
+def test_what_users_can_tell_apart_is_exchanged_only_if_the_operator_says_so(sqlite, mode):
+    world = a_world(sqlite, {}, SMALL, SMALL, mode=mode)
+    lease = in_use(world, a_host(needs='["==", "$vcpus", "16"]'))
+    pending = booked_on(world, 1)
+    if mode is RepackMode.EQUAL:
+        stays(world, lease, pending)
+    else:
+        prolong(world, lease, 8)
+        assert hosts(world, pending) <= {2, 3}
+
+
+def test_hosts_that_differ_in_what_operators_keep_for_themselves_are_equal(world):
+    lease, pending = pair(world)
+    for number, host in enumerate(("1", "2", "3")):
+        world.manager.resources.change(HOST, host, ResourceChange({"serial": f"s{number}"}))
+    stays(world, lease, pending)
+    world.manager.resources.set_property(HOST, "serial", private=True)
+    prolong(world, lease, 8)
+    assert hosts(world, pending) != hosts(world, lease)
+
+
+def test_who_begins_soon_keeps_the_host(sqlite):
+    world = a_world(sqlite, notice=5 * HOUR)
+    lease, pending = pair(world)
+    stays(world, lease, pending)
+
+
+def test_who_was_moved_often_keeps_the_host(sqlite):
+    world = a_world(sqlite, {}, {}, {}, {}, most_moves=1)
+    lease, pending = pair(world)
+    prolong(world, lease, 8)
+    (host,) = hosts(world, pending)
+    name = world.store.resources.catalog(HOST).by_id[host].name
+    third = in_use(world, a_host(needs=f'["==", "$hypervisor_hostname", "{name}"]'))
+    with pytest.raises(NotEnoughResources):
+        prolong(world, third, 6)
+    assert hosts(world, pending) == {host}
+
+
+@pytest.mark.parametrize("asked", ["name", "servers"])
+def test_who_is_bound_to_the_host_keeps_it(world, asked):
+    lease = in_use(world)
+    (host,) = hosts(world, lease)
+    name = world.store.resources.catalog(HOST).by_id[host].name
+    by_name = f'["==", "$hypervisor_hostname", "{name}"]'
+    what = a_host(needs=by_name) if asked == "name" else instances(1, needs=by_name)
+    pending = world.lease(what, start=4 * HOUR, hours=8, project="chemistry")
+    stays(world, lease, world.now(pending))
+
+
+def test_nobody_is_moved_while_somebody_waits(world):
+    world.waits = True
+    lease, pending = pair(world)
+    world.lease(a_host(3), wait=DAY, project="biology")
+    stays(world, lease, pending)
+
+
+def test_a_lease_that_has_not_started_keeps_its_host_for_longer_too(sqlite):
+    world = a_world(sqlite, {}, {})
+    first = booked_on(world, 2, start=3, hours=1, project=PROJECT)
+    world.lease(start=3 * HOUR, hours=1)
+    pending = booked_on(world, 2, start=4, hours=4)
+    prolong(world, first, 8)
+    assert (hosts(world, first), hosts(world, pending)) == ({2}, {1})
+
+
+def test_the_cleaning_after_a_lease_is_kept(sqlite):
+    world = World(sqlite, hosts=2, state=of_hosts({}, {}), cleaning_time=HOUR)
+    lease = in_use(world)
+    (mine,) = hosts(world, lease)
+    pending = booked_on(world, mine, start=5, hours=4)
+    # It is cleaned until its next user has it: so long nothing has to move.
+    with pytest.raises(NotEnoughResources):
+        world.lease(a_host(2), start=9.5 * HOUR, hours=1)
+    prolong(world, lease, 4)
+    assert hosts(world, pending) == {mine}
+    prolong(world, lease, 4.5)
+    assert hosts(world, pending) != {mine}
+
+
+def test_what_changes_in_between_is_tried_again(world, monkeypatch):
+    lease, pending = pair(world)
+    search, seen, other = repacking.repack, [], world.another_manager()
+
+    def change_meanwhile(problem, limits):
+        found = search(problem, limits)
+        if not seen:
+            other.leases.update(pending.id, LeaseChange(name="another name"))
+        seen.append(found)
+        return found
+
+    monkeypatch.setattr(repacking, "repack", change_meanwhile)
+    prolong(world, lease, 8)
+    assert len(seen) == 2
+    assert (world.now(pending).name, hosts(world, pending) != hosts(world, lease)) == ("another name", True)
+
+
+def test_who_is_never_left_in_peace_is_told_that_there_is_too_little(world, monkeypatch):
+    lease, pending = pair(world)
+    search, other = repacking.repack, world.another_manager()
+
+    def change_meanwhile(problem, limits):
+        found = search(problem, limits)
+        other.leases.update(pending.id, LeaseChange(name=f"{world.now(pending).revision} names"))
+        return found
+
+    monkeypatch.setattr(repacking, "repack", change_meanwhile)
+    with pytest.raises(NotEnoughResources):
+        prolong(world, lease, 8)
+    assert hosts(world, pending) == hosts(world, lease)
+
+
+def test_a_lease_that_is_prolonged_by_itself_gets_all_of_its_time(world):
+    lease = in_use(world, extend=NOON + 8 * HOUR)
+    (host,) = hosts(world, lease)
+    pending = booked_on(world, host, start=6)
+    world.run_to(NOON + 3 * HOUR)
+    assert world.manager.prolongation.run_once() == 1
+    assert world.now(lease).window.end == NOON + 8 * HOUR
+    assert hosts(world, pending) != {host}
+
+
+def test_a_lease_that_is_prolonged_by_itself_ends_where_nobody_can_be_moved(sqlite):
+    world = a_world(sqlite, mode=RepackMode.OFF)
+    lease = in_use(world, extend=NOON + 8 * HOUR)
+    (host,) = hosts(world, lease)
+    pending = booked_on(world, host, start=6)
+    world.run_to(NOON + 3 * HOUR)
+    assert world.manager.prolongation.run_once() == 1
+    assert world.now(lease).window.end == NOON + 6 * HOUR
+    assert hosts(world, pending) == {host}
+
+
+def test_what_is_read_does_not_grow_with_the_calendar(sqlite):
+    """Of statements each lease that is moved costs some, and no other one any."""
+    found = []
+    world = a_world(sqlite, *[{}] * 8)
+    for more in (0, 20):
+        for number in range(more):
+            world.lease(a_host(2), start=(24 + 5 * number) * HOUR, hours=4, project="biology")
+        lease, pending = pair(world)
+        with counted(sqlite) as statements:
+            prolong(world, lease, 8)
+        assert hosts(world, pending) != hosts(world, lease)
+        found.append(statements.count)
+        for one in (lease, pending):
+            world.manager.leases.delete(one.id)
+        world.run()
+    assert found[0] == found[1], found
