@@ -199,6 +199,11 @@ test("changes of what is no lease are told in words, too", () => {
     [maintenance.what, maintenance.lines],
     ["Told of maintenance", ["No other hosts are free in its time."]],
   );
+  const moved = told({ verb: "moved", reason: "repacked" });
+  assert.deepEqual(
+    [moved.what, moved.lines],
+    ["Moved to other resources", ["It had not started, and another lease goes on where it was."]],
+  );
 });
 
 test("days are those of the reader's zone, the last one as a whole", () => {

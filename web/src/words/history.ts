@@ -258,8 +258,14 @@ const KEEPS: Readonly<Record<string, string>> = {
   active: "It is in use, and keeps its hosts.",
 };
 
+const MAKES_ROOM = "It had not started, and another lease goes on where it was.";
+
+/** Why a lease was moved, if it is for another one. */
+const MOVED: Readonly<Record<string, string>> = { repacked: MAKES_ROOM, repacked_again: MAKES_ROOM };
+
 function reasonInWords({ reason, verb }: HistoryEntry): string[] {
   if (reason !== null && verb === "maintenance") return [KEEPS[reason] ?? `${capital(reason)}.`];
+  if (reason !== null && MOVED[reason] !== undefined) return [MOVED[reason]];
   if (reason === null || SAID.includes(reason) || reason === verb) return [];
   const end = endInSentence({ end_reason: reason as NonNullable<Lease["end_reason"]> });
   return [end ?? `${capital(reason.replaceAll("_", " "))}.`];
