@@ -94,36 +94,35 @@ def replace(
     returns: bool = False,
     pricing: Pricing | None = None,
     origin: str | None = None,
+    undone_since: datetime | None = None,
 ) -> tuple[ResourceMove, ...]:
     """Replace the live allocations of a lease with those that are wanted; return which resources it gave up and got.
 
     ``returns``: what it has less is given back by its owner, and remembered as that. Only what differs is changed. A
     reservation that continues with more or less of a resource keeps its row: no user leaves, and nothing is cleaned.
     What takes the place of something else, or is split off ``origin``, is charged by the prices of that.
+    ``undone_since``: a change that was begun then is undone; what the lease has had more since costs nothing.
     """
-    held = _read_rows(connection, lease.id)
-    new = Counter(wanted)
-    # Match the same allocation first, then another window, then another size: so that each row changes least.
-    same, others = _match_rows(held, new, lambda allocation: allocation)
-    moved, others = _match_rows(others, new, lambda allocation: allocation.assignment)
-    resized, gone = _match_rows(others, new, _key_of)
+    held, new = _read_rows(connection, lease.id), Counter(wanted)
+    same, moved, resized, gone = _match_all(held, new)
     come = list(new.elements())
     layers = _read_layers(connection, origin) if pricing and origin and come else {}
     booked = [(layers.get(allocation.resource_id, {}), allocation) for allocation in come]
     tagged = _tag_again((*same, *moved, *resized), gone, booked, wanted, pricing, at)
     other = {row.key for row, _ in resized} | tagged.rows.keys()
     less = _find_less(gone, new) if returns else frozenset()
-    for keys, is_returned in ((sorted({row.key for row in gone} - less), False), (sorted(less), True)):
-        for part in chunks(keys):
+    for keys, is_returned in (({row.key for row in gone} - less, False), (less, True)):
+        for part in chunks(sorted(keys)):
             release(connection, allocations.c.id.in_(part), at=at, cleaning=cleaning, returns=is_returned)
     _change_rows(connection, (*moved, *resized), cleaning, returns=returns, at=at)
     _write_tags(connection, tagged.rows)
-    _keep_past(connection, [row for row in held if row.key in other and row.since < to_second(at)], at)
+    if undone_since is None:
+        _keep_past(connection, [row for row in held if row.key in other and row.since < to_second(at)], at)
+    else:
+        _drop_prices(connection, [row.key for row in gone if row.added_at and row.added_at >= undone_since])
     _keep_returned(connection, [row for row in gone if row.key not in less and row.returned_until], at)
     insert(connection, come, cleaning, added_at=at, tags=tagged.come)
-    return history.moves_between(
-        history.pair_with_reservations(row.allocation for row in gone), history.pair_with_reservations(come)
-    )
+    return history.moves_between(*map(history.pair_with_reservations, ([row.allocation for row in gone], come)))
 
 
 def _read_rows(connection: Connection, lease_id: str) -> list[_Row]:
@@ -190,6 +189,12 @@ def _write_tags(connection: Connection, tagged: Mapping[int, Layers]) -> None:
     ]
     if rows:
         connection.execute(_TAG, rows)
+
+
+def _drop_prices(connection: Connection, keys: Sequence[int]) -> None:
+    """Have what a change has added cost nothing, as it is undone; what was until then is on record since it began."""
+    for part in chunks(sorted(keys)):
+        connection.execute(allocations.update().where(allocations.c.id.in_(part)).values(skus=sa.null()))
 
 
 def _measure(allocation: Allocation) -> Mapping[str, int]:
@@ -284,14 +289,27 @@ class _Row:
         return start if self.added_at is None else max(start, to_second(self.added_at))
 
 
+_Matched = list[tuple[_Row, Allocation]]
+"""Rows, with what each is kept for."""
+
+
+def _match_all(rows: Iterable[_Row], new: Counter[Allocation]) -> tuple[_Matched, _Matched, _Matched, list[_Row]]:
+    """Return rows that stay the same, get another window, get another size, and go; ``new`` is left with what comes."""
+    # In this order, so that each row changes least.
+    same, others = _match_rows(rows, new, lambda allocation: allocation)
+    moved, others = _match_rows(others, new, lambda allocation: allocation.assignment)
+    resized, gone = _match_rows(others, new, _key_of)
+    return same, moved, resized, gone
+
+
 def _match_rows(
     rows: Iterable[_Row], new: Counter[Allocation], by: Callable[[Allocation], object]
-) -> tuple[list[tuple[_Row, Allocation]], list[_Row]]:
+) -> tuple[_Matched, list[_Row]]:
     """Return rows with their new allocations, which are removed from ``new``, and the rows without a match."""
     left: dict[object, list[Allocation]] = defaultdict(list)
     for allocation in new.elements():
         left[by(allocation)].append(allocation)
-    found: list[tuple[_Row, Allocation]] = []
+    found: _Matched = []
     others: list[_Row] = []
     for row in rows:
         if candidates := left[by(row.allocation)]:

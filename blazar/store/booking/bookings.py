@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import sqlalchemy as sa
@@ -172,8 +172,8 @@ class BookingStore:
         if commit.released:
             which = allocations.c.reservation_id.in_(sorted(commit.released))
             allocation_writes.release(connection, which, at=at, cleaning=cleaning, returns=_ends_before_time(commit))
-        if redated := [write.after.id for write in commit.redated]:
-            allocation_writes.release_leases(connection, redated, at=at, cleaning=cleaning)
+        redated = [write.after.id for write in commit.redated]
+        allocation_writes.release_leases(connection, redated, at=at, cleaning=cleaning)
         told: list[history.Written] = [(write.before, write.saved, ()) for write in commit.redated]
         # In the order of ids, as they were saved, unless they take part in one operation.
         by_id = {write.after.id: write for write in commit.leases}
@@ -183,9 +183,9 @@ class BookingStore:
             if write.keeps:
                 told.append((write.before, lease, ()))
                 continue
-            gives_back = _gives_back(write) and not commit.undoes
             origin = others.get(lease_id) if write.before is None else None
-            moves = replace(connection, lease, write.allocations, returns=gives_back, origin=origin)
+            returns, since = _gives_back(write) and not commit.undoes, _find_begin(commit, write)
+            moves = replace(connection, lease, write.allocations, returns=returns, origin=origin, undone_since=since)
             if commit.joint:
                 # What has passed from one lease to the other is not seen there: its rows have moved already.
                 moves = history.moves_between(held.get(lease.id, ()), history.pair_with_reservations(write.allocations))
@@ -230,6 +230,12 @@ def _is_given_back(commit: Commit, write: LeaseWrite) -> bool:
     if write.after.end_reason in _GIVEN_BACK and commit.released:
         return True
     return not write.keeps and _gives_back(write)
+
+
+def _find_begin(commit: Commit, write: LeaseWrite) -> datetime | None:
+    """Return when a change of a lease was begun that is undone; None if none is."""
+    event = write.before.event(EventType.UPDATE) if commit.undoes and write.before is not None else None
+    return None if event is None else event.time
 
 
 def _gives_back(write: LeaseWrite) -> bool:

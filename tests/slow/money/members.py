@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from random import Random
 
 from blazar.model.base.errors import Conflict
 from tests.slow.money.lists import instant_of
-from tests.slow.money.site import Json, Request, Site, date_of
+from tests.slow.money.site import FLAVORS, Json, Request, Site, date_of
 
 HOUR, DAY = 3600, 86400
 PROJECTS = ("physics", "biology", "arts", "history", "law")
-WHOLE = ("physical:host", "virtual:floatingip")
+WHOLE = ("physical:host", "virtual:floatingip", "network", "device")
 ON_HOSTS = ("physical:host", "virtual:instance")
 A100 = '["==", "$gpu", "A100"]'
 
@@ -40,6 +41,8 @@ class Members:
             self.mend,
             self.book_shared,
             self.book_shared,
+            self.book_other,
+            self.book_other,
             self.boot,
             self.boot,
             self.stop,
@@ -80,6 +83,31 @@ class Members:
         servers |= {"resource_type": "virtual:instance", "resource_properties": ""}
         volumes: Json = {"resource_type": "virtual:volume", "size": self.dice.randint(1, 3)}
         self._book([{**self.dice.choice((servers, volumes)), "amount": amount}])
+
+    def book_other(self) -> None:
+        """Book a network, devices, a thing or units of one, or a stack of servers, volumes and addresses."""
+        self.asked += 1
+        count = self.dice.randint(1, 3)
+        network: Json = {"resource_type": "network", "network_name": f"lab-{self.asked}", "resource_properties": ""}
+        device: Json = {"resource_type": "device", "min": count, "max": count, "resource_properties": ""}
+        thing: Json = {"resource_type": "generic", "class": "microscope", "min": count, "max": count}
+        units: Json = {"resource_type": "generic", "class": "microscope", "amount": count}
+        stack = {"resource_type": "virtual:stack", "template": self._template(), "stack_name": f"course-{self.asked}"}
+        self._book([self.dice.choice((network, device, thing, units, stack, stack))])
+
+    def _template(self) -> str:
+        """Return a template of servers, volumes and addresses."""
+        server = {
+            "type": "OS::Nova::Server",
+            "properties": {"flavor": self.dice.choice(FLAVORS).name, "image": "cirros"},
+        }
+        disk = {"type": "OS::Cinder::Volume", "properties": {"size": 2, "volume_type": "disks-1"}}
+        address = {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}}
+        kinds = {"server": server, "disk": disk, "address": address}
+        found = {
+            f"{name}-{number}": one for name, one in kinds.items() for number in range(self.dice.randint(0, 2))
+        } or {"server-0": server}
+        return json.dumps({"heat_template_version": "2018-08-31", "resources": found})
 
     def _book(self, reservations: list[Json]) -> None:
         start = self._minute(self.dice.choice((0, self.dice.randint(0, 2 * DAY), self.dice.randint(0, 10 * DAY))))
@@ -133,7 +161,9 @@ class Members:
         """Ask for more, or before the start for less."""
         if lease := self._any():
             part = self.dice.choice(lease["reservations"])
-            keys = ("min", "max") if "max" in part else ("amount",)
+            keys = ("min", "max") if part.get("max") is not None else ("amount",)
+            if part.get(keys[-1]) is None:
+                return
             count = max(1, part[keys[-1]] + self.dice.choice((-3, -1, 1, 2)))
             self._ask(lease, "PUT", "", {"reservations": [{"id": part["id"], **dict.fromkeys(keys, count)}]})
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
+from blazar.clouds.ports.compute import Flavor
 from blazar.clouds.simulated import FileStorage, of_size
 from blazar.manager.common.settings import Settings
 from blazar.model.use.policy import UseMode, UsePolicies, UsePolicy
@@ -38,6 +39,8 @@ USE = UsePolicy(
 )
 SETTINGS = Settings(claim_ttl=timedelta(seconds=30), promises=0, patience=timedelta(0), use_policies=UsePolicies(USE))
 VERSION = {"OpenStack-API-Version": "reservation 1.1"}
+FLAVORS = (Flavor("id-tiny", "tiny", 1, 64, 0, public=True), Flavor("id-small", "small", 2, 512, 1, public=True))
+"""Of the servers of stacks."""
 OPERATOR = {**token("olga", "operators", "admin"), **VERSION}
 HOLDING = ("PENDING", "STARTING", "ACTIVE")
 ON_THE_WAY = ("CREATING", "UPDATING", "DELETING", "TERMINATING")
@@ -64,15 +67,27 @@ def date_of(instant: int) -> str:
     return f"{datetime.fromtimestamp(instant, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def parts_of(lease: Json) -> Iterator[Json]:
+    """Return the reservations of a lease, and those that stacks are made of."""
+    for part in lease["reservations"]:
+        yield part
+        yield from part.get("children", ())
+
+
 def units_of(part: Json) -> Iterator[Unit]:
     """Return what a reservation has, as its allocations say."""
     for one in part["allocations"]:
         if one["status"] != "released":
             name, used = one["resource"]["name"], one["used"] or {}
+            servers = {"instance": one["count"], "vcpu": used.get("VCPU", 0)}
             counts = {
                 "physical:host": {"host": 1},
                 "virtual:floatingip": {"floatingip": 1},
-                "virtual:instance": {"instance": one["count"], "vcpu": used.get("VCPU", 0)},
+                "network": {"network": 1},
+                "device": {"device": 1},
+                "generic": {"generic": one["count"]},
+                "virtual:instance": servers,
+                "flavor:instance": servers,
                 "virtual:volume": {"volume": one["count"], "gigabyte": used.get("GIGABYTES", 0)},
             }
             for measure, count in counts[part["resource_type"]].items():
@@ -149,6 +164,15 @@ class Site:
         self.world.register_pools(1, 2, gigabytes=100)
         for pool in (1, 2):
             skus |= {(measure, f"node@disks#{pool}"): measure for measure in ("volume", "gigabyte")}
+        segments = self.world.register_segments(*range(100, 110))
+        skus |= {("network", segment.name): "network" for segment in segments}
+        for number in range(1, 7):
+            skus["device", self.world.register_device(f"edge-{number}").name] = "device"
+            # Of some there are units, of which a lease has a few.
+            units = {"capacity": 4} if number > 4 else {}
+            skus["generic", self.world.register_thing(f"thing-{number}", **units).name] = "thing"
+        for flavor in FLAVORS:
+            self.world.simulated.operators.offer_flavor(flavor)
         return skus
 
     @property
@@ -302,11 +326,11 @@ class Site:
         """Return what an answer says of a lease, and note what was handed over, and what is missing."""
         holds: Mapping[str, frozenset[Unit]] = {}
         if lease["status"] in HOLDING:
-            holds = {part["id"]: frozenset(units_of(part)) for part in lease["reservations"]}
-            for part in lease["reservations"]:
+            holds = {part["id"]: frozenset(units_of(part)) for part in parts_of(lease)}
+            for part in parts_of(lease):
                 if part["status"] == "active":
                     self.bill.handed_over.setdefault(part["id"], self.now)
-        for part in lease["reservations"]:
+        for part in parts_of(lease):
             missing = part["missing_resources"] and lease["status"] in HOLDING
             had = {unit.resource for unit in holds.get(part["id"], ())}
             self._note_outage(part["id"], had & self.polled if missing else set())
