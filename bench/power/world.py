@@ -167,7 +167,7 @@ class World:
             lead = timedelta(minutes=self.month.lead)
         spare = self.month.spare
         if self.month.learned:
-            spare = learn_spare(self.requests, self.month.hosts, now=now)
+            spare = learn_spare(self.requests, self.month.hosts, now=now).hosts
         self.tally.spares.append(spare)
         return ClassPower(lead, spare)
 

@@ -9,10 +9,10 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import Any, TypeVar
 
 from oslo_config import cfg, types
 from oslo_log import log
@@ -33,12 +33,13 @@ from blazar.model.leases.limits import Bounds
 from blazar.model.leases.states import LeaseKind
 from blazar.model.resources.regions import Regions
 from blazar.model.series.checks import SeriesLimits
-from blazar.model.use.policy import UsePolicies
 from blazar.resources.hosts.options import SECTION as HOSTS
 from blazar.resources.hosts.options import read_strategy
 from blazar.resources.hosts.type import RESOURCE_TYPE as PHYSICAL_HOST
 
 LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class ConfigurationError(BlazarError):
@@ -302,7 +303,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         request_limit=timedelta(seconds=conf.manager.request_limit),
         **_read_rounds(conf),
         repack=lease_options.read_repack(conf),
-        strategy=read_strategy(conf, hosts_sleep=power.read(conf).switches),
+        strategy=read_strategy(conf, hosts_sleep=_read_checked(power.read, conf).switches),
         polling_interval=timedelta(seconds=hosts.polling_interval if hosts.enable_polling_monitor else 0),
         failures_before_healing=hosts.failures_before_healing,
         healing_interval=timedelta(minutes=hosts.healing_interval),
@@ -319,8 +320,8 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         keep_journal=timedelta(days=conf.history.keep_days) or None,
         kinds=_kinds(conf.api),
         immediate_timeout=timedelta(seconds=conf.api.immediate_timeout),
-        use_policies=_use_policies(conf),
-        power=power.read(conf),
+        use_policies=_read_checked(use.read, conf),
+        power=_read_checked(power.read, conf),
         max_waiting=conf.api.waiting_per_project,
         max_series=conf.api.series_per_project,
         series=SeriesLimits(conf.api.series_occurrences, timedelta(days=conf.api.series_horizon)),
@@ -342,9 +343,9 @@ def _read_rounds(conf: cfg.ConfigOpts) -> dict[str, Any]:
     }
 
 
-def _use_policies(conf: cfg.ConfigOpts) -> UsePolicies:
+def _read_checked(read: Callable[[cfg.ConfigOpts], T], conf: cfg.ConfigOpts) -> T:
     try:
-        return use.read(conf)
+        return read(conf)
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
 

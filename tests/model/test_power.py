@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blazar.model.base.errors import WrongState
-from blazar.model.power.classes import HostRequest, PastWake, find_group, learn_classes, learn_spares
+from blazar.model.base.week_hours import WEEKDAYS
+from blazar.model.power.classes import HostRequest, PastWake, find_group, fix_spares, learn_classes, learn_spares
 from blazar.model.power.learning import (
     FACTOR,
     FIRST_LEAD,
@@ -26,7 +27,8 @@ from blazar.model.power.learning import (
     learn_spare,
     learn_wake,
 )
-from blazar.model.power.settings import USUAL_WAKE, ClassPower, PowerSettings
+from blazar.model.power.settings import USUAL_WAKE, ClassPower, PowerSettings, SpareSource
+from blazar.model.power.spare_rules import parse_rule
 from blazar.model.power.states import MOVES, HostPower, PowerReason, PowerState
 from blazar.model.resources.resource import VOLUME
 from tests.builders import a_host
@@ -78,24 +80,24 @@ def test_few_wakes_say_nothing_and_old_ones_are_forgotten():
 
 
 def test_the_spare_is_a_share_at_least():
-    assert learn_spare([], 500, now=MONDAY) == 80
-    assert learn_spare([], 500, now=MONDAY.replace(hour=23)) == 40
-    assert learn_spare([NearRequest(MONDAY, 50)], 500, now=MONDAY) == 80
+    assert learn_spare([], 500, now=MONDAY).hosts == 80
+    assert learn_spare([], 500, now=MONDAY.replace(hour=23)).hosts == 40
+    assert learn_spare([NearRequest(MONDAY, 50)], 500, now=MONDAY).hosts == 80
 
 
 def test_the_spare_is_half_more_than_was_asked_for_within_an_hour():
     at = MONDAY - timedelta(days=3)
     assert at.weekday() == 4
     requests = [NearRequest(at, 8), NearRequest(at + 59 * MINUTE, 4), NearRequest(at + HOUR, 5)]
-    assert learn_spare(requests, 20, now=MONDAY) == 18
-    assert learn_spare(requests, 10, now=MONDAY) == 10
+    assert learn_spare(requests, 20, now=MONDAY).hosts == 18
+    assert learn_spare(requests, 10, now=MONDAY).hosts == 10
 
 
 def test_working_hours_and_others_do_not_count_together():
     night = MONDAY - timedelta(days=1)
     requests = [NearRequest(night, 20), NearRequest(MONDAY - MINUTE, 2)]
-    assert learn_spare(requests, 40, now=MONDAY) == 7
-    assert learn_spare(requests, 40, now=MONDAY.replace(hour=22)) == 30
+    assert learn_spare(requests, 40, now=MONDAY).hosts == 7
+    assert learn_spare(requests, 40, now=MONDAY.replace(hour=22)).hosts == 30
 
 
 def test_what_holds_for_a_class_is_learned_of_its_own_hosts():
@@ -137,7 +139,7 @@ def test_the_spare_is_that_of_the_worst_hour(drawn):
     known = [r for r in requests if r.at > MONDAY - MEMORY and is_working_time(r.at)]
     worst = max((sum(o.hosts for o in known if r.at - HOUR < o.at <= r.at) for r in known), default=0)
     found = learn_spare(requests, 2000, now=MONDAY)
-    assert found == max(320, ceil(FACTOR * worst))
+    assert (found.hosts, found.asked) == (max(320, ceil(FACTOR * worst)), worst)
 
 
 def test_settings_that_let_nothing_happen_are_refused():
@@ -148,3 +150,54 @@ def test_settings_that_let_nothing_happen_are_refused():
 
 def test_the_states_have_an_order_of_time():
     assert [(a, b) for a, b in pairwise(PowerState) if b in MOVES[a]] == list(pairwise(PowerState))
+
+
+VALUES = st.sampled_from(["A100", "H100", None])
+RULES = st.lists(
+    st.tuples(
+        st.sampled_from(["", "A100", "none"]),
+        st.lists(st.integers(0, 6), max_size=3, unique=True),
+        st.none() | st.tuples(st.integers(0, 24), st.integers(0, 24)),
+        st.integers(0, 9) | st.just("learned"),
+    ).filter(lambda drawn: any(part not in ("", [], None) for part in drawn[:3])),
+    max_size=4,
+)
+
+
+def write_rule(gpu: str, days: list[int], hours: tuple[int, int] | None, number: object) -> str:
+    parts = [f"gpu={gpu}"] if gpu else []
+    parts += [" ".join(WEEKDAYS[day] for day in days)] if days else []
+    parts += [f"{hours[0]:02}:00-{hours[1]:02}:00"] if hours else []
+    return f"{'; '.join(parts)}: {number}"
+
+
+@given(RULES, VALUES, st.integers(0, 7 * 24 - 1), st.none() | st.integers(0, 9))
+def test_the_first_rule_that_fits_the_class_and_the_hour_is_the_spare(drawn, gpu, hour, usual):
+    """The oracle walks from the begin of a rule's hours, hour by hour, to their end."""
+    monday = datetime(2030, 4, 1, tzinfo=UTC)
+    rules = [parse_rule(write_rule(*one), ("gpu",)) for one in drawn]
+    classes = {"class": ClassPower(spare=77, spare_source=SpareSource.ASKED, asked_at_once=51)}
+    found = fix_spares(classes, {"class": {"gpu": gpu}}, rules, usual, monday + hour * HOUR)["class"]
+    expected = usual
+    for wanted, days, hours, number in drawn:
+        first, last = hours or (0, 24)
+        covered = set()
+        for day in days or range(7):
+            at = first
+            while True:
+                covered.add((day * 24 + at) % (7 * 24))
+                at += 1
+                if at % 24 == last % 24:
+                    break
+        if wanted in ("", gpu or "none") and hour in covered:
+            expected = None if number == "learned" else number
+            break
+    assert found.spare == (77 if expected is None else expected)
+    assert found.spare_source is (SpareSource.ASKED if expected is None else SpareSource.FIXED)
+
+
+def test_days_may_go_over_the_end_of_the_week_and_hours_over_midnight():
+    rule = parse_rule("SA-MO; 22:00-06:00: 3", ())
+    times = [(6, 21, False), (6, 22, True), (0, 5, True), (0, 23, True), (1, 5, True), (1, 6, False), (2, 1, False)]
+    for day, hour, expected in times:
+        assert rule.holds({}, datetime(2030, 4, 1 + day, hour, tzinfo=UTC)) is expected

@@ -21,6 +21,7 @@ from blazar.api.parts import all_parts
 from blazar.cmd import config
 from blazar.cmd import manager as program
 from blazar.cmd.orders import Orders
+from blazar.manager.use import settings as use
 from blazar.messaging import transport
 from blazar.model.base.clock import SystemClock
 from blazar.model.use.policy import UseMode, UsePolicies, UsePolicy
@@ -72,7 +73,7 @@ def manage(plan: Plan, number: int, claim_ttl: int) -> None:
         open_cloud=lambda *_, **__: cloud.cloud,
         SystemClock=lambda: WrongClock(CLOCKS[number % len(CLOCKS)]),
     )
-    with parts, mock.patch.object(config, "_use_policies", return_value=UNUSED):
+    with parts, mock.patch.object(use, "read", return_value=UNUSED):
         program.run(conf, stopping)
 
 

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from playwright.sync_api import expect
 
-from tests.web.conftest import ADMIN, serious
+from tests.web.conftest import ADMIN, serious, standalone
 from tests.web.service import asked
 
 
@@ -26,6 +30,36 @@ def test_an_operator_lets_a_host_never_sleep_and_sleep_again(small, page_of):
         )
         assert asked(small, ADMIN, "GET", f"v1/power/hosts/{host['id']}")["host"]["policy"] == policy
     assert serious(page) == []
+
+
+@pytest.fixture
+def sleeping(tmp_path: Path) -> Iterator[str]:
+    """The address of the pages of a service whose hosts and pools sleep; of one class the spare is fixed."""
+    path = tmp_path / "sleep.conf"
+    rules = "spares = cpu_vendor=none; MO-SU; 00:00-24:00: 1"
+    path.write_text(f"[power]\nmode = on\nclass_by = cpu_vendor\n{rules}\n")
+    yield from standalone(tmp_path, "--config-file", str(path))
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_says_how_many_stay_awake_and_why_and_what_sleeps_of_the_pools(sleeping, width, page_of):
+    given = {"pool": "storage-1@ssd#pool1", "volume_type": "fast", "gigabytes": 1000}
+    asked(sleeping, ADMIN, "POST", "v1/resources/volume", given)
+    (pool,) = asked(sleeping, ADMIN, "GET", "v1/power/pools")["pools"]
+    switch = {"adapter": "simulated", "target": given["pool"]}
+    asked(sleeping, ADMIN, "PUT", f"v1/power/pools/{pool['id']}", switch)
+    page = page_of(sleeping + "hosts", ADMIN)
+    page.set_viewport_size({"width": width, "height": 900})
+    power = page.get_by_role("region", name="Power")
+    expect(power).to_contain_text("1 free host stays awake for leases that start at once")
+    expect(power).to_contain_text("set by the operators for cpu_vendor=none; MO-SU; 00:00-24:00")
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.goto(sleeping + "resources?kind=volume")
+    expect(page.get_by_role("region", name="Power")).to_contain_text("pools have slept for 0 hours")
+    expect(page.get_by_role("link", name=given["pool"], exact=True)).to_be_visible()
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_an_operator_sets_what_switches_a_pool_and_what_was_wrong_is_said_beside_it(small, page_of, complaints):

@@ -76,6 +76,30 @@ def test_a_list_that_became_dearer_meanwhile_is_not_paid_unseen(small, page_of, 
     expect(page.get_by_label("How many", exact=False).first).to_have_value("1")
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_what_waits_is_bounded_by_what_it_may_cost_in_the_currency_of_the_site(small, width, page_of, complaints):
+    complaints.expected.add("status of 400")
+    published(small, ADMIN, PRICES)
+    hosts = len(asked(small, ADMIN, "GET", "v1/resources/host")["resources"])
+    booked(small, "bob:chemistry:member", "all of it", end="+P7D", min=hosts, max=hosts)
+    page = page_of(f"{small}?for=PT2H&min=1", ALICE)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.get_by_role("button", name="Wait in line").click()
+    dialog = page.get_by_role("dialog", name="Wait in line")
+    dialog.get_by_text("More", exact=True).click()
+    most = dialog.get_by_label("May cost at most (EUR)", exact=True)
+    most.fill("ten")
+    dialog.get_by_role("button", name="Wait in line").click()
+    expect(dialog).to_contain_text("Max price is 'ten'")
+    most.fill("5.50")
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    dialog.get_by_role("button", name="Wait in line").click()
+    expect(page.locator(".lease-title")).to_contain_text("starts only if it costs at most 5.50 EUR")
+    (lease,) = [one for one in leases_of(small, ALICE) if one["status"] == "WAITING"]
+    assert lease["wait"]["max_price"] == "5.50"
+
+
 @pytest.fixture
 def limited(tmp_path: Path) -> Iterator[str]:
     """The address of the pages of a service where a project has 20 host-hours a month."""

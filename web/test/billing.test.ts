@@ -38,6 +38,7 @@ const list = (version: number, valid_from: string, published_at = "2030-03-01T00
   version,
   valid_from,
   published_at,
+  currency: "EUR",
   published_by: null,
 });
 

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PowerReport, PowerResults } from "../src/api/power.ts";
+import type { PowerClass, PowerReport, PowerResults } from "../src/api/power.ts";
 import {
   adaptersOf,
   canWake,
   isNotable,
+  poolsInWords,
   powerInWords,
   powerState,
   reasonOf,
+  spareInWords,
   wakingInWords,
 } from "../src/words/power.ts";
 
-const NOTHING: PowerResults = {
-  hosts: [],
-  slept_hours: 0,
-  switched_off: 0,
-  woken: 0,
-  failed_wakes: 0,
-  missed_starts: 0,
-};
+const SUMS = { slept_hours: 0, switched_off: 0, woken: 0, failed_wakes: 0, missed_starts: 0 };
+const NOTHING: PowerResults = { hosts: [], ...SUMS };
 const RESULTS: PowerResults = {
   ...NOTHING,
   hosts: [
@@ -38,7 +34,45 @@ const REPORT: PowerReport = {
   kept_hosts: 0,
   done: RESULTS,
   rehearsed: NOTHING,
+  classes: [],
+  pools: { ...SUMS, switched: 2, kept: 0, asleep: 1, slept_hours: 12.4 },
 };
+const CLASS: PowerClass = {
+  group: { gpu: "A100" },
+  hosts: 8,
+  asleep: 3,
+  spare: 2,
+  spare_source: "fixed",
+  spare_rule: "gpu=A100; MO-FR",
+  asked_at_once: 0,
+};
+
+void test("why so many hosts stay awake is said of each class", () => {
+  assert.equal(
+    spareInWords(CLASS, false),
+    "gpu A100: 3 of 8 hosts asleep; 2 free hosts stay awake for leases that start at once (set by the operators for gpu=A100; MO-FR).",
+  );
+  const learned: PowerClass = { ...CLASS, group: {}, spare: 1, spare_rule: null };
+  assert.match(spareInWords(learned, true), /^1 free host stays awake .*\(set by the operators\)/);
+  assert.match(spareInWords({ ...learned, spare_source: "share" }, true), /a share of them/);
+  assert.match(
+    spareInWords({ ...learned, spare_source: "asked", asked_at_once: 7 }, true),
+    /\(half more than the 7 asked for within the worst hour of two weeks\)/,
+  );
+  assert.match(spareInWords({ ...CLASS, group: { gpu: null } }, false), /^gpu none: /);
+});
+
+void test("what sleeps of the pools is said where some can", () => {
+  assert.deepEqual(poolsInWords(REPORT), ["1 pool is asleep; in all, pools have slept for 12 hours."]);
+  assert.deepEqual(poolsInWords({ ...REPORT, pools: { ...REPORT.pools, switched: 0 } }), []);
+  assert.deepEqual(poolsInWords({ ...REPORT, mode: "off" }), []);
+  const bad = { ...REPORT.pools, failed_wakes: 1, missed_starts: 2 };
+  assert.deepEqual(poolsInWords({ ...REPORT, mode: "dry_run", pools: bad }), [
+    "This is a dry run: no pool is switched.",
+    "1 pool would be asleep; in all, pools would have slept for 12 hours.",
+    "1 wake failed, and 2 pools would not have been awake when a lease began.",
+  ]);
+});
 
 void test("what sleeps and what that saves is said in sentences", () => {
   assert.deepEqual(powerInWords(REPORT), [

@@ -93,6 +93,8 @@ test("a lease that waits says its place and what is expected, to the minute", ()
 test("what may not cost more than something says so", () => {
   const said = (more: Partial<Wait>) => waitInWords(wait(more), "2 days", "UTC", NOW);
   assert.ok(said({ max_price: "1640.00" }).endsWith(" and starts only if it costs at most 1,640.00"));
+  const priced = waitInWords(wait({ max_price: "12.50" }), "2 days", "UTC", NOW, "EUR");
+  assert.ok(priced.endsWith(" and starts only if it costs at most 12.50 EUR"));
   assert.equal(said({ max_price: null }), said({}));
 });
 

@@ -105,6 +105,7 @@ LIST: Json = {
     "version": 3,
     "published_at": "2030-03-20T09:12:01Z",
     "valid_from": "2030-04-01T00:00:00Z",
+    "currency": "EUR",
     "published_by": None,
     "digest": None,
 }
@@ -126,6 +127,7 @@ _PROPERTIES: Json = {
     "version": NUMBER,
     "published_at": {**ZULU, "description": "what was booked before it has the prices of before"},
     "valid_from": ZULU,
+    "currency": {**TEXT, "description": "that of all lists"},
     "published_by": {**TEXT_OR_NULL, "description": "the id of the user; for operators"},
     "digest": {**TEXT_OR_NULL, "description": "a SHA-256 hash of the whole document; for operators"},
 }

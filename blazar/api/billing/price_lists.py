@@ -58,6 +58,7 @@ def _head(call: Call, one: PublishedList) -> Json:
         "version": one.version,
         "published_at": zulu(one.published_at),
         "valid_from": zulu(one.valid_from),
+        "currency": one.document["currency"],
         "published_by": one.published_by if call.is_operator else None,
         # A member could try out the factors of other projects by it.
         "digest": one.digest if call.is_operator else None,

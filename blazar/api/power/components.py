@@ -19,7 +19,7 @@ from blazar.api.http.shapes import (
 from blazar.model.base.clock import zulu, zulu_or_none
 from blazar.model.power.addresses import PowerAdapter
 from blazar.model.power.hosts import ClassReport, PastMove, PoolReport, PoweredHost, PowerReport, PowerSums, StateCount
-from blazar.model.power.settings import PowerMode, PowerPolicy
+from blazar.model.power.settings import PowerMode, PowerPolicy, SpareSource
 from blazar.model.power.states import HostPower, PowerReason, PowerState
 
 LONGEST_TARGET = 1024
@@ -59,6 +59,7 @@ _REPORT: Json = {
     "pools": {"switched": 4, "kept": 0, "asleep": 2, **_SUMS},
     "classes": [{"group": {}, "hosts": 500, "asleep": 212, "spare": 80, "lead_seconds": 1620, "wake_seconds": 420}],
 }
+_REPORT["classes"][0] |= {"spare_source": "asked", "spare_rule": None, "asked_at_once": 53}
 
 _STATE: Json = {**one_of(PowerState), "description": "off: it sleeps, and has not failed"}
 _REASON: Json = {**one_of(PowerReason), "description": "why it came into this state"}
@@ -126,6 +127,17 @@ COMPONENTS: Json = {
             "hosts": NUMBER,
             "asleep": {**NUMBER, "description": "hosts that sleep; in a dry run those that would"},
             "spare": {**NUMBER, "description": "how many free hosts stay awake for leases that start at once"},
+            "spare_source": {
+                **one_of(SpareSource),
+                "description": "where that comes from; asked: half more than asked_at_once; share: a share of its "
+                "hosts, as few were asked for at once",
+            },
+            "spare_rule": {**TEXT_OR_NULL, "description": "the rule of [power] spares by which it is fixed now"},
+            "asked_at_once": {
+                **NUMBER,
+                "description": "the most that were asked for at once within an hour of the last 14 days, of working "
+                "hours or of others; 0 if that does not count",
+            },
             "lead_seconds": {**NUMBER, "description": "how long before a start its hosts are woken"},
             "wake_seconds": {**NUMBER, "description": "how long a wake takes, but for one of a hundred"},
         },
@@ -230,6 +242,9 @@ def _render_class(found: ClassReport) -> Json:
         "hosts": found.hosts,
         "asleep": found.asleep,
         "spare": found.limits.spare,
+        "spare_source": str(found.limits.spare_source),
+        "spare_rule": found.limits.spare_rule or None,
+        "asked_at_once": found.limits.asked_at_once,
         "lead_seconds": int(found.limits.lead.total_seconds()),
         "wake_seconds": int(found.limits.wake.total_seconds()),
     }

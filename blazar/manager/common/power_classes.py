@@ -6,10 +6,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from blazar.manager.common.settings import Settings
-from blazar.model.power.classes import POWERED, LearnedClasses, find_group, learn_classes, learn_spares
-from blazar.model.power.learning import HOUR, MEMORY
+from blazar.model.power.classes import (
+    POWERED,
+    LearnedClasses,
+    find_group,
+    find_values,
+    fix_spares,
+    learn_classes,
+    learn_spares,
+)
+from blazar.model.power.learning import HOUR, MEMORY, is_working_time
 from blazar.model.power.settings import ClassPower
 from blazar.model.resources.resource import HOST
 from blazar.store.store import Store
@@ -28,28 +37,37 @@ class PowerClasses:
 
         If some were ``seen``, by calendar id, in another class than was known, all is learned again.
         """
-        learned = self._learned
-        is_known = learned is not None and learned.since <= now < learned.since + HOUR
+        learned, zone = self._learned, settings.reports.zone
+        is_known = learned is not None and learned.since <= now < learned.since + HOUR and _is_alike(learned, now, zone)
         if learned is None or not is_known or not seen.items() <= learned.groups.items():
             self._learned = learned = _learn(store, settings, now)
-        return learned
+        power = settings.power
+        if power.spare is None and not power.spare_rules:
+            return learned
+        at = now.astimezone(zone)
+        return replace(learned, classes=fix_spares(learned.classes, learned.values, power.spare_rules, power.spare, at))
+
+
+def _is_alike(learned: LearnedClasses, now: datetime, zone: ZoneInfo) -> bool:
+    """Tell whether it was learned in hours that count together with those of now."""
+    return is_working_time(learned.since.astimezone(zone)) is is_working_time(now.astimezone(zone))
 
 
 def _learn(store: Store, settings: Settings, now: datetime) -> LearnedClasses:
     power = settings.power
     hosts, others = (
-        {one.id: find_group(one, power.class_by) for kind in kinds for one in store.resources.catalog(kind).resources}
+        [one for kind in kinds for one in store.resources.catalog(kind).resources]
         for kinds in ((HOST,), [kind for kind in POWERED if kind != HOST])
     )
-    groups = {**hosts, **others}
+    of_hosts = {one.id: find_group(one, power.class_by) for one in hosts}
+    values = {of_hosts[one.id]: find_values(one, power.class_by) for one in hosts}
+    groups = {**of_hosts, **{one.id: find_group(one, power.class_by) for one in others}}
     classes = learn_classes(groups, store.power.read_wakes(), power.wake_timeout)
-    # What is no host has no spare: nobody has measured how often it is asked for at once.
-    of_hosts = {group: classes[group] for group in sorted({*hosts.values()})}
-    if power.spare is not None:
-        of_hosts = {group: replace(limits, spare=power.spare) for group, limits in of_hosts.items()}
-    else:
-        of_hosts = dict(_learn_spares(store, settings, of_hosts, hosts, now))
-    return LearnedClasses(now, {**classes, **of_hosts}, groups)
+    if power.spare is None or any(rule.hosts is None for rule in power.spare_rules):
+        # What is no host has no spare: nobody has measured how often it is asked for at once.
+        known = {group: classes[group] for group in sorted(values)}
+        classes = {**classes, **_learn_spares(store, settings, known, of_hosts, now)}
+    return LearnedClasses(now, classes, groups, values)
 
 
 def _learn_spares(

@@ -8,6 +8,7 @@ from datetime import timedelta
 from oslo_config import cfg
 
 from blazar.model.power.settings import PowerMode, PowerSettings
+from blazar.model.power.spare_rules import parse_rule
 
 SECTION = "power"
 _DAY = 24 * 3600
@@ -37,6 +38,14 @@ OPTIONS: list[cfg.Opt] = [
         help="How many free hosts of each class stay awake for leases that start at once; -1: half more than were "
         "asked for at once within the worst hour of the last 14 days, working hours and others apart, and at least "
         "16 % of its hosts in working hours, 8 % otherwise.",
+    ),
+    cfg.ListOpt(
+        "spares",
+        default=[],
+        help="The spare of some classes at some hours, in place of that of [power] spare: a list such as "
+        "gpu=A100; MO-FR; 07:00-19:00: 4, gpu=A100: 1, SA SU: 0. Each names values of class_by, days, or hours of the "
+        "site's wall clock ([reports] time_zone), and after a colon a number of hosts, or learned. The first that fits "
+        "counts.",
     ),
     cfg.IntOpt(
         "idle_after",
@@ -93,8 +102,9 @@ OPTIONS: list[cfg.Opt] = [
 
 
 def read(conf: cfg.ConfigOpts) -> PowerSettings:
-    """Return the settings as configured."""
+    """Return the settings as configured; InvalidInput."""
     section = conf[SECTION]
+    class_by = tuple(dict.fromkeys(section.class_by))
     return PowerSettings(
         mode=PowerMode(section.mode),
         spare=None if section.spare == LEARNED else section.spare,
@@ -104,5 +114,6 @@ def read(conf: cfg.ConfigOpts) -> PowerSettings:
         shutdown_timeout=timedelta(seconds=section.shutdown_timeout),
         ramp=section.ramp,
         cycles_per_day=section.cycles_per_day,
-        class_by=tuple(dict.fromkeys(section.class_by)),
+        class_by=class_by,
+        spare_rules=tuple(parse_rule(text, class_by) for text in section.spares),
     )

@@ -15,8 +15,8 @@ from functools import lru_cache
 from math import prod
 from zoneinfo import ZoneInfo
 
-DAY = 86400
-_WEEK = 7 * DAY
+from blazar.model.base.week_hours import DAY, WEEK, WeekHours
+
 _MONDAY = 3 * DAY
 """From the begin of a week to that of the epoch, which was a Thursday."""
 _LAST = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
@@ -24,26 +24,11 @@ _LAST = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
 
 
 @dataclass(frozen=True, slots=True)
-class HoursFactor:
-    """A factor from one second of the local day to another, on days of the week, of which Monday is 0.
+class HoursFactor(WeekHours):
+    """A factor for some hours of the local week."""
 
-    An ``end`` that is not after the ``start`` is on the next day.
-    """
-
-    days: frozenset[int]
-    start: int
-    end: int
     factor: Fraction = field(hash=False)
     """The hash of a fraction takes long."""
-
-    @property
-    def length(self) -> int:
-        """Return its seconds on a day on which no clock changes."""
-        return (self.end - self.start) % DAY or DAY
-
-    def holds_at(self, second: int) -> bool:
-        """Return whether it holds at a second of the week."""
-        return any((second - day * DAY - self.start) % _WEEK < self.length for day in self.days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +63,8 @@ def split_by_hours(hours: tuple[HoursFactor, ...], zone: str, start: int, end: i
 
 def _split_local(week: _Week, start: int, end: int) -> Iterator[FactorTime]:
     """Yield the factors of a span of local time without a change of clocks; whole weeks are multiplied."""
-    first, last = start // _WEEK * _WEEK, (end - 1) // _WEEK * _WEEK
-    weeks = (last - first) // _WEEK + 1
+    first, last = start // WEEK * WEEK, (end - 1) // WEEK * WEEK
+    weeks = (last - first) // WEEK + 1
     found: dict[int, tuple[int, int, int]] = {}
     for begin, over, number in week.parts:
         if weeks == 1 and (first + over <= start or end <= first + begin):
@@ -89,8 +74,8 @@ def _split_local(week: _Week, start: int, end: int) -> Iterator[FactorTime]:
         before = min(max(start - first - begin, 0), length)
         after = min(max(last + over - end, 0), length)
         if seconds := weeks * length - before - after:
-            begins = first + begin + (before if before < length else _WEEK)
-            ends = last + over - (after if after < length else _WEEK)
+            begins = first + begin + (before if before < length else WEEK)
+            ends = last + over - (after if after < length else WEEK)
             known, earliest, latest = found.get(number, (0, begins, ends))
             found[number] = known + seconds, min(earliest, begins), max(latest, ends)
     for number, times in found.items():
@@ -99,9 +84,9 @@ def _split_local(week: _Week, start: int, end: int) -> Iterator[FactorTime]:
 
 @lru_cache(maxsize=256)
 def _plan_week(hours: tuple[HoursFactor, ...]) -> _Week:
-    starts = {(day * DAY + band.start) % _WEEK for band in hours for day in band.days}
-    ends = {(day * DAY + band.start + band.length) % _WEEK for band in hours for day in band.days}
-    edges = [*sorted({0, *starts, *ends}), _WEEK]
+    starts = {(day * DAY + band.start) % WEEK for band in hours for day in band.days}
+    ends = {(day * DAY + band.start + band.length) % WEEK for band in hours for day in band.days}
+    edges = [*sorted({0, *starts, *ends}), WEEK]
     factors = [prod((band.factor for band in hours if band.holds_at(edge)), start=Fraction(1)) for edge in edges[:-1]]
     distinct = tuple(dict.fromkeys(factors))
     return _Week(distinct, tuple(zip(edges, edges[1:], map(distinct.index, factors), strict=False)))

@@ -22,8 +22,9 @@ from typing import Any, TypeVar
 from blazar.model.base import dates
 from blazar.model.base.dates import Place, in_body
 from blazar.model.base.errors import InvalidInput, pointer_to
+from blazar.model.base.week_hours import DAY, WEEKDAYS
 from blazar.model.billing.charges import DECIMALS, NANO, WHOLE
-from blazar.model.billing.hours import DAY, HoursFactor
+from blazar.model.billing.hours import HoursFactor
 from blazar.model.resources.requirements import Anything, Requirement, matches, parse_requirement, property_keys
 from blazar.model.resources.resource import HOST, VOLUME, PropertyValue
 from blazar.model.use.resource_hours import GIGABYTE, INSTANCE, VCPU, measures
@@ -31,7 +32,6 @@ from blazar.model.use.resource_hours import GIGABYTE, INSTANCE, VCPU, measures
 T = TypeVar("T")
 
 MOST_PRICES, MOST_PROJECTS, MOST_FACTORS = 200, 1000, 20
-_WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _NEEDED = ("currency", "decimals", "valid_from", "time_zone", "prices")
 _OPTIONAL = (
     *("fee", "hours", "lead", "amount", "unused", "projects", "minimum", "round_up"),
@@ -232,11 +232,11 @@ def _parse_all_hours(part: _Given) -> tuple[HoursFactor, ...]:
 
 def _parse_hours(part: _Given) -> HoursFactor:
     given = part.fields(("factor",), ("days", "from", "to"))
-    days = [day.one_of(_WEEKDAYS) for day in given["days"].items(7)] if "days" in given else _WEEKDAYS
+    days = [day.one_of(WEEKDAYS) for day in given["days"].items(7)] if "days" in given else WEEKDAYS
     if not days:
-        raise given["days"].refuse(f"some of {', '.join(_WEEKDAYS)}, or leave it out for all days")
+        raise given["days"].refuse(f"some of {', '.join(WEEKDAYS)}, or leave it out for all days")
     return HoursFactor(
-        frozenset(map(_WEEKDAYS.index, days)),
+        frozenset(map(WEEKDAYS.index, days)),
         _read(given, "from", _Given.first_time, 0),
         _read(given, "to", _Given.time, 0),
         given["factor"].factor(),

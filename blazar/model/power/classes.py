@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from blazar.model.power.learning import NearRequest, learn_lead, learn_spare, learn_wake
-from blazar.model.power.settings import ClassPower
+from blazar.model.power.settings import ClassPower, SpareSource
+from blazar.model.power.spare_rules import SpareRule, write_value
 from blazar.model.resources.resource import HOST, VOLUME, PropertyValue, Resource
 
 POWERED = (HOST, VOLUME)
@@ -29,16 +30,20 @@ def find_group(resource: Resource, class_by: Sequence[str]) -> str:
     if resource.kind != HOST:
         return str(resource.kind)
     values = find_values(resource, class_by).items()
-    return ", ".join(f"{name}={'none' if value is None else value}" for name, value in values)
+    return ", ".join(f"{name}={write_value(value)}" for name, value in values)
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedClasses:
-    """What is known of classes ``since`` an instant: what holds for each, and the class of each host by calendar id."""
+    """What is known of classes ``since`` an instant: what holds for each, and the class of each host by calendar id.
+
+    ``values`` has those of the properties of each class of hosts.
+    """
 
     since: datetime
     classes: Mapping[str, ClassPower]
     groups: Mapping[int, str]
+    values: Mapping[str, Mapping[str, PropertyValue | None]] = field(default_factory=dict)
 
     @property
     def lead(self) -> timedelta:
@@ -95,5 +100,36 @@ def learn_spares(
     found = {}
     for group, limits in classes.items():
         mine = (NearRequest(at, hosts) for (of, _, at), hosts in near.items() if of == group)
-        found[group] = replace(limits, spare=learn_spare(mine, sizes[group], now=now))
+        spare = learn_spare(mine, sizes[group], now=now)
+        found[group] = replace(limits, spare=spare.hosts, spare_source=spare.source, asked_at_once=spare.asked)
     return found
+
+
+def fix_spares(
+    classes: Mapping[str, ClassPower],
+    values: Mapping[str, Mapping[str, PropertyValue | None]],
+    rules: Sequence[SpareRule],
+    usual: int | None,
+    at: datetime,
+) -> Mapping[str, ClassPower]:
+    """Return classes with the spare that holds at an instant in the time of the site; the first rule that fits counts.
+
+    ``values`` has those of each class that has a spare. Where no rule fits it is the ``usual`` one; None: that which
+    ``classes`` have, as it was learned.
+    """
+    found = dict(classes)
+    for group, mine in values.items():
+        rule = _find_rule(rules, mine, at)
+        hosts = usual if rule is None else rule.hosts
+        if hosts is not None:
+            text = "" if rule is None else rule.text
+            found[group] = replace(
+                found[group], spare=hosts, spare_source=SpareSource.FIXED, spare_rule=text, asked_at_once=0
+            )
+    return found
+
+
+def _find_rule(
+    rules: Iterable[SpareRule], values: Mapping[str, PropertyValue | None], at: datetime
+) -> SpareRule | None:
+    return next((rule for rule in rules if rule.holds(values, at)), None)

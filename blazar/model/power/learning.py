@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from blazar.model.power.settings import USUAL_WAKE
+from blazar.model.power.settings import USUAL_WAKE, SpareSource
 
 FEWEST_WAKES = 50
 """From how many wakes on their durations say something."""
@@ -71,7 +71,16 @@ def is_working_time(at: datetime) -> bool:
     return at.weekday() < 5 and 7 <= at.hour < 19
 
 
-def learn_spare(requests: Iterable[NearRequest], hosts: int, *, now: datetime) -> int:
+@dataclass(frozen=True, slots=True)
+class LearnedSpare:
+    """How many ``hosts`` stay awake, as the most that were ``asked`` for at once within an hour, or a share, says."""
+
+    hosts: int
+    source: SpareSource
+    asked: int
+
+
+def learn_spare(requests: Iterable[NearRequest], hosts: int, *, now: datetime) -> LearnedSpare:
     """Return how many hosts of a class of ``hosts`` stay awake and free.
 
     1.5 times the most that were asked for within any hour of the last 14 days, and at least a share of the class;
@@ -89,4 +98,6 @@ def learn_spare(requests: Iterable[NearRequest], hosts: int, *, now: datetime) -
             current -= known[first].hosts
             first += 1
         most = max(most, current)
-    return min(hosts, max(least, math.ceil(FACTOR * most)))
+    wanted = math.ceil(FACTOR * most)
+    source = SpareSource.ASKED if wanted > least else SpareSource.SHARE
+    return LearnedSpare(min(hosts, max(least, wanted)), source, most)

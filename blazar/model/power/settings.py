@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
+from blazar.model.power.spare_rules import SpareRule
+
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
 
@@ -34,17 +36,33 @@ USUAL_WAKE = timedelta(minutes=10)
 """How long a wake is taken to last until that is known."""
 
 
+class SpareSource(StrEnum):
+    """Where the spare of a class comes from."""
+
+    FIXED = "fixed"
+    """Operators have set it."""
+    ASKED = "asked"
+    """It is half more than were asked for at once."""
+    SHARE = "share"
+    """It is a share of the class, as few were asked for at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClassPower:
     """What holds for a class of hosts: the ``lead`` of a wake before a start, and the ``spare``.
 
     The lead is so long that a second wake fits after one that fails. The spare is how many hosts stay awake and free
     for leases that start at once. ``wake`` is how long a wake takes at most, but for one of a hundred.
+    ``spare_source`` is where the spare comes from: ``spare_rule`` of the operators, empty for that of all classes, or
+    ``asked_at_once``, the most that were asked for at once within an hour.
     """
 
     lead: timedelta = timedelta(minutes=30)
     spare: int = 0
     wake: timedelta = USUAL_WAKE
+    spare_source: SpareSource = SpareSource.FIXED
+    spare_rule: str = ""
+    asked_at_once: int = 0
 
 
 DEFAULT_CLASS = ClassPower()
@@ -56,6 +74,7 @@ class PowerSettings:
 
     * ``mode``: what is done at all.
     * ``spare``: how many hosts of a class stay awake and free for leases that start at once; None: as many as learned.
+    * ``spare_rules``: the same for some classes at some hours; the first that fits counts.
     * ``idle_after``: for how long nobody has used a host before it sleeps.
     * ``min_off``: for how long it must be able to sleep at least; and ``min_on``, to be awake before that.
     * ``wake_timeout``: after how long a wake has failed; ``shutdown_timeout``: after how long a shutdown is forced.
@@ -76,6 +95,7 @@ class PowerSettings:
     cycles_per_day: int = 2
     class_by: tuple[str, ...] = ()
     classes: Mapping[str, ClassPower] = field(default_factory=dict)
+    spare_rules: tuple[SpareRule, ...] = ()
 
     def __post_init__(self) -> None:
         if self.ramp < 1 or self.cycles_per_day < 1:

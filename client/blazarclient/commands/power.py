@@ -85,9 +85,19 @@ def _describe_class(found: PowerClass) -> str:
     """Return a line about a class of hosts."""
     values = ", ".join(f"{name}={'none' if value is None else value}" for name, value in found.group.items())
     return (
-        f"{values or 'all hosts'}: {found.asleep} of {found.hosts} asleep, spare {found.spare}, "
-        f"woken {found.lead_seconds // 60} min before a start, a wake takes {found.wake_seconds // 60} min"
+        f"{values or 'all hosts'}: {found.asleep} of {found.hosts} asleep, "
+        f"spare {found.spare} ({_tell_source(found)}), woken {found.lead_seconds // 60} min before a start, "
+        f"a wake takes {found.wake_seconds // 60} min"
     )
+
+
+def _tell_source(found: PowerClass) -> str:
+    """Return where the spare of a class comes from."""
+    if found.spare_source == "asked":
+        return f"half more than the {found.asked_at_once} asked for at once"
+    if found.spare_source == "share":
+        return "a share of its hosts"
+    return f"fixed for {found.spare_rule}" if found.spare_rule else "fixed"
 
 
 class ListPower(Rows):

@@ -89,12 +89,17 @@ class PowerClass:
 
     ``asleep`` are those that sleep, in a dry run those that would. ``spare`` free ones stay awake; ``lead_seconds``
     before a start its hosts are woken, and a wake takes ``wake_seconds`` at most, but for one of a hundred.
+    ``spare_source`` is where the spare comes from: ``fixed`` by ``spare_rule`` of the operators, or else that of all
+    classes; ``asked``, half more than ``asked_at_once``; or ``share``, a share of the hosts.
     """
 
     group: Mapping[str, Any] = field(default_factory=dict)
     hosts: int = 0
     asleep: int = 0
     spare: int = 0
+    spare_source: str = "fixed"
+    spare_rule: str | None = None
+    asked_at_once: int = 0
     lead_seconds: int = 0
     wake_seconds: int = 0
 

@@ -21,6 +21,7 @@ class PriceList:
     version: int
     published_at: datetime
     valid_from: datetime
+    currency: str = ""
     published_by: str | None = None
     digest: str | None = None
     content: Json = field(default_factory=dict, hash=False)

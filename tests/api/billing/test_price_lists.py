@@ -39,6 +39,7 @@ def test_a_list_is_published_and_read_by_all(http, world):
         "valid_from": "2030-03-01T00:00:00Z",
         "published_by": "olga",
         "digest": made.json["price_list"]["digest"],
+        "currency": "EUR",
         "content": document,
     }
     assert {"field": "prices[host].per_hour", "before": None, "after": '"0.80"'} in made.json["changes"]

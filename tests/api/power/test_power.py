@@ -9,6 +9,7 @@ import pytest
 
 from blazar.manager.common.settings import Settings
 from blazar.model.power.settings import PowerMode, PowerSettings
+from blazar.model.power.spare_rules import parse_rule
 from blazar.model.power.states import PowerReason, PowerState
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
@@ -22,6 +23,7 @@ from tests.world import PROJECT, World
 OPERATOR = token("root", "admin", "admin")
 SWITCH = {"adapter": "simulated", "target": "node-1"}
 HOUR = timedelta(hours=1)
+FIXED = {"spare_source": "fixed", "spare_rule": None, "asked_at_once": 0}
 
 
 @pytest.fixture
@@ -194,7 +196,16 @@ def test_the_report_tells_what_sleeps_and_what_that_has_saved(world, http):
         report = call(http, "GET", "").json["power"]
     assert statements.count <= 5
     assert report["classes"] == [
-        {"group": {}, "hosts": 3, "asleep": 1, "spare": 1, "lead_seconds": 1800, "wake_seconds": 600}
+        {
+            "group": {},
+            "hosts": 3,
+            "asleep": 1,
+            "spare": 1,
+            **FIXED,
+            "spare_source": "share",
+            "lead_seconds": 1800,
+            "wake_seconds": 600,
+        }
     ]
     assert (report["mode"], report["switched_hosts"], report["kept_hosts"]) == ("on", 1, 1)
     done, rehearsed = report["done"], report["rehearsed"]
@@ -223,7 +234,7 @@ def test_the_report_tells_the_classes_of_hosts(a_world):
     world.manager.resources.change(HOST, "3", ResourceChange(capabilities={"gpu": "A100"}))
     http = client_of(app_of(world.manager))
     move(world, 1, *ASLEEP)
-    times = {"spare": 1, "lead_seconds": 1800, "wake_seconds": 600}
+    times = {"spare": 1, **FIXED, "lead_seconds": 1800, "wake_seconds": 600}
     assert call(http, "GET", "").json["power"]["classes"] == [
         {"group": {"gpu": None}, "hosts": 2, "asleep": 1, **times},
         {"group": {"gpu": "A100"}, "hosts": 1, "asleep": 0, **times},
@@ -231,6 +242,24 @@ def test_the_report_tells_the_classes_of_hosts(a_world):
     # What is seen to have changed is learned at once.
     world.manager.resources.change(HOST, "3", ResourceChange(capabilities={"gpu": None}))
     assert len(call(http, "GET", "").json["power"]["classes"]) == 1
+
+
+def test_the_report_says_why_a_spare_is_as_large_as_it_is(a_world):
+    rules = tuple(parse_rule(text, ("gpu",)) for text in ("gpu=none; SU: 2", "gpu=none; MO-SA: 1"))
+    world = a_world(
+        hosts=12, settings=Settings(power=PowerSettings(mode=PowerMode.ON, class_by=("gpu",), spare_rules=rules))
+    )
+    world.manager.resources.change(HOST, "12", ResourceChange(capabilities={"gpu": "A100"}))
+    http = client_of(app_of(world.manager))
+
+    def told() -> list[tuple[object, ...]]:
+        keys = ("spare", "spare_source", "spare_rule", "asked_at_once")
+        return [tuple(one[key] for key in keys) for one in call(http, "GET", "").json["power"]["classes"]]
+
+    # It is Monday; of hosts with a GPU nobody has asked for one at once.
+    assert told() == [(1, "fixed", "gpu=none; MO-SA", 0), (1, "share", None, 0)]
+    world.clock.by(days=6)
+    assert told()[0] == (2, "fixed", "gpu=none; SU", 0)
 
 
 def test_pools_of_volumes_have_power_of_the_same_form(a_world):

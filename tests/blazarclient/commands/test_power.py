@@ -31,8 +31,28 @@ REPORT = {
     "done": {"hosts": [{"state": "off", "reason": "done", "hosts": 1}], **SUMS},
     "rehearsed": {"hosts": [], **SUMS, "slept_hours": 99.0},
     "classes": [
-        {"group": {"gpu": None}, "hosts": 4, "asleep": 3, "spare": 1, "lead_seconds": 1500, "wake_seconds": 300},
-        {"group": {"gpu": "A100"}, "hosts": 2, "asleep": 0, "spare": 2, "lead_seconds": 1800, "wake_seconds": 600},
+        {
+            "group": {"gpu": None},
+            "hosts": 4,
+            "asleep": 3,
+            "spare": 1,
+            "lead_seconds": 1500,
+            "wake_seconds": 300,
+            "spare_source": "fixed",
+            "spare_rule": "MO-FR; 07:00-19:00",
+            "asked_at_once": 0,
+        },
+        {
+            "group": {"gpu": "A100"},
+            "hosts": 2,
+            "asleep": 0,
+            "spare": 2,
+            "lead_seconds": 1800,
+            "wake_seconds": 600,
+            "spare_source": "asked",
+            "spare_rule": None,
+            "asked_at_once": 1,
+        },
     ],
 }
 MOVE = {
@@ -68,8 +88,9 @@ def test_the_report_is_of_what_is_done_or_of_the_dry_run(run: Run, told: Any) ->
     assert "from=-p7d" in sent(told, "GET")[-1].url.lower()
     shown = run("power", "report")[1]
     assert "1 off (done)" in shown
-    assert "gpu=none: 3 of 4 asleep, spare 1, woken 25 min before a start, a wake takes 5 min" in shown
-    assert "gpu=A100: 0 of 2 asleep" in shown
+    fixed = "spare 1 (fixed for MO-FR; 07:00-19:00)"
+    assert f"gpu=none: 3 of 4 asleep, {fixed}, woken 25 min before a start, a wake takes 5 min" in shown
+    assert "gpu=A100: 0 of 2 asleep, spare 2 (half more than the 1 asked for at once)" in shown
     told.get(f"{URL}/power", json={"power": {**REPORT, "mode": "dry_run"}}, headers=NEW)
     assert json.loads(run("power", "report", "-f", "json")[1])["slept_hours"] == 99.0
 

@@ -28,6 +28,8 @@ export interface PriceListHead {
   version: number;
   published_at: Instant;
   valid_from: Instant;
+  /** That of all lists. */
+  currency: string;
   /** For operators. */
   published_by: string | null;
 }
@@ -146,6 +148,11 @@ const EVERY_S = 300;
 /** Watches the heads of the price lists, oldest first; null: the caller may not see them. */
 export function usePriceLists(): Watch<{ price_lists: PriceListHead[] }> | null {
   return useLive(may("blazar:price_lists:get") ? PRICE_LISTS : null, {}, EVERY_S);
+}
+
+/** Returns the currency of all prices; "" while nothing is known to have one. */
+export function useCurrency(): string {
+  return usePriceLists()?.state.value.data?.price_lists.at(-1)?.currency ?? "";
 }
 
 /** Watches budgets: by default those of the own project; null: the caller may not see them. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The power of hosts as it is on the wire. */
-import type { Instant } from "./types.ts";
+import type { Instant, Json } from "./types.ts";
 
 export type PowerStateName = "on" | "going_off" | "off" | "waking";
 
@@ -33,6 +33,31 @@ export interface PowerResults {
   missed_starts: number;
 }
 
+/** Hosts with the same values of some properties, which have a spare of their own. */
+export interface PowerClass {
+  group: { [property: string]: Json };
+  hosts: number;
+  asleep: number;
+  /** How many free ones stay awake for leases that start at once. */
+  spare: number;
+  spare_source: "fixed" | "asked" | "share";
+  /** The rule of the operators by which it is fixed now, as "MO-FR; 07:00-19:00"; null: the one for all classes. */
+  spare_rule: string | null;
+  asked_at_once: number;
+}
+
+/** What sleeps of the pools of volumes; in a dry run what would. */
+export interface PowerOfPools {
+  switched: number;
+  kept: number;
+  asleep: number;
+  slept_hours: number;
+  switched_off: number;
+  woken: number;
+  failed_wakes: number;
+  missed_starts: number;
+}
+
 export interface PowerReport {
   mode: "off" | "dry_run" | "on";
   from: Instant;
@@ -41,4 +66,6 @@ export interface PowerReport {
   kept_hosts: number;
   done: PowerResults;
   rehearsed: PowerResults;
+  classes: PowerClass[];
+  pools: PowerOfPools;
 }

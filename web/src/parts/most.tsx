@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Asks what something may cost at most, where things have prices. */
+import { useCurrency } from "../api/billing.ts";
 import { Field } from "./field.tsx";
 
 interface MostProps {
@@ -12,8 +13,9 @@ interface MostProps {
 
 /** An amount as it is typed, in the currency of the price lists; nothing is any price. */
 export function MostField({ label, hint, value, error, onChange }: MostProps) {
+  const currency = useCurrency();
   return (
-    <Field label={label} hint={hint} error={error}>
+    <Field label={currency === "" ? label : `${label} (${currency})`} hint={hint} error={error}>
       {(control) => (
         <input
           {...control}

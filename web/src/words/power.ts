@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The power of hosts in words: which sleep, why, and what that saves. Pure. */
-import type { HostPower, PowerReport, PowerResults, PowerStateName, PowerStatus } from "../api/power.ts";
+import type { HostPower, PowerClass, PowerReport, PowerResults, PowerStateName, PowerStatus } from "../api/power.ts";
 import type { Waking } from "../api/types.ts";
 import { plural, spoken } from "../time/format.ts";
 import type { Mark } from "./lease.ts";
@@ -68,6 +68,39 @@ export function wakingInWords(waking: Waking, zone: string, now: number): string
 /** Tells whether there is something to say of the power of a host beside all else. */
 export function isNotable({ state, reason, policy }: Pick<HostPower, "state" | "reason" | "policy">): boolean {
   return state !== "on" || policy === "keep" || reason === "timed_out";
+}
+
+/** Says how many hosts of a class stay awake for leases that start at once, and why so many. */
+export function spareInWords(found: PowerClass, alone: boolean): string {
+  const values = Object.entries(found.group).map(
+    ([name, value]) => `${name} ${value === null ? "none" : String(value)}`,
+  );
+  const whose = alone ? "" : `${values.join(", ")}: ${found.asleep} of ${plural(found.hosts, "host")} asleep; `;
+  const stay = found.spare === 1 ? "1 free host stays" : `${found.spare} free hosts stay`;
+  return `${whose}${stay} awake for leases that start at once (${sourceInWords(found)}).`;
+}
+
+function sourceInWords({ spare_source: source, spare_rule: rule, asked_at_once: asked }: PowerClass): string {
+  if (source === "asked") return `half more than the ${asked} asked for within the worst hour of two weeks`;
+  if (source === "share") return "a share of them, as few were asked for at once";
+  return rule === null ? "set by the operators" : `set by the operators for ${rule}`;
+}
+
+/** Says in sentences what sleeps of the pools of volumes; none where none has a switch, or nothing is planned. */
+export function poolsInWords({ mode, pools }: PowerReport): string[] {
+  const dry = mode === "dry_run";
+  if (mode === "off" || (pools.switched === 0 && !dry)) return [];
+  const found = [
+    `${plural(pools.asleep, "pool")} ${dry ? "would be" : pools.asleep === 1 ? "is" : "are"} asleep; in all, pools ` +
+      `${dry ? "would have" : "have"} slept for ${Math.round(pools.slept_hours).toLocaleString("en")} hours.`,
+  ];
+  if (dry) found.unshift("This is a dry run: no pool is switched.");
+  const bad = [
+    pools.failed_wakes > 0 && `${plural(pools.failed_wakes, "wake")} failed`,
+    pools.missed_starts > 0 &&
+      `${plural(pools.missed_starts, "pool")} ${dry ? "would not have been" : pools.missed_starts === 1 ? "was not" : "were not"} awake when a lease began`,
+  ].filter((text) => text !== false);
+  return bad.length === 0 ? found : [...found, `${bad.join(", and ")}.`];
 }
 
 function numberIn(results: PowerResults, state: PowerStateName): number {

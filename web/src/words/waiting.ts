@@ -2,7 +2,7 @@
 /** Leases that wait in line, that go on by themselves, and why they have ended, in words. Pure. */
 import type { CalendarPage, Json, Lease, Wait, WhyNot } from "../api/types.ts";
 import { moment, plural, spoken } from "../time/format.ts";
-import { digitsOf } from "./money.ts";
+import { money } from "./money.ts";
 
 /** Returns "1st", "2nd", "3rd", "11th". */
 export function ordinal(count: number): string {
@@ -46,11 +46,13 @@ export function waitSentences(wait: Wait, zone: string, now: number): string[] {
 }
 
 /** Returns for how long and from when on what waits is asked for: "for 2 days, from Sat 28 Nov 09:00 on, as soon as possible". */
-export function waitInWords(wait: Wait, long: string, zone: string, now: number): string {
+export function waitInWords(wait: Wait, long: string, zone: string, now: number, currency = ""): string {
   const earliest = Math.floor(Date.parse(wait.earliest) / MINUTE) * MINUTE;
   const from = earliest > now + MINUTE ? `, from ${moment(earliest, zone, now)} on` : "";
   const most =
-    typeof wait.max_price === "string" ? ` and starts only if it costs at most ${digitsOf(wait.max_price, 2)}` : "";
+    typeof wait.max_price === "string"
+      ? ` and starts only if it costs at most ${money(wait.max_price, currency).trim()}`
+      : "";
   return `for ${long}${from}, as soon as possible; it waits until ${about(wait.until, zone, now)}${most}`;
 }
 

@@ -12,7 +12,15 @@ import { hrefOf } from "../../router.ts";
 import { plural, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { canWake, isNotable, powerInWords, powerState, reasonOf } from "../../words/power.ts";
+import {
+  canWake,
+  isNotable,
+  poolsInWords,
+  powerInWords,
+  powerState,
+  reasonOf,
+  spareInWords,
+} from "../../words/power.ts";
 
 /** Hosts that are named; of the others the number is told. */
 const NAMED = 5;
@@ -163,6 +171,14 @@ export function PowerSummary({ power }: { power: PowerOfHosts }) {
       {powerInWords(report).map((text) => (
         <p key={text}>{text}</p>
       ))}
+      {report.classes.length === 1 && <p>{spareInWords(report.classes[0]!, true)}</p>}
+      {report.classes.length > 1 && (
+        <ul class="spares">
+          {report.classes.map((one) => (
+            <li key={JSON.stringify(one.group)}>{spareInWords(one, false)}</li>
+          ))}
+        </ul>
+      )}
       {error !== null && <Trouble error={error} />}
       {asleep.length > 0 && (
         <ul class="asleep-hosts">
@@ -176,6 +192,20 @@ export function PowerSummary({ power }: { power: PowerOfHosts }) {
           )}
         </ul>
       )}
+    </section>
+  );
+}
+
+/** What sleeps of the pools of volumes; nothing where none can. */
+export function PoolSummary({ power }: { power: PowerOfHosts }) {
+  const said = power.report ? poolsInWords(power.report) : [];
+  if (said.length === 0) return null;
+  return (
+    <section class="card power-summary" aria-labelledby="power-heading">
+      <h2 id="power-heading">Power</h2>
+      {said.map((text) => (
+        <p key={text}>{text}</p>
+      ))}
     </section>
   );
 }

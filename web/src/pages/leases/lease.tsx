@@ -2,6 +2,7 @@
 /** A lease: its state, what was got and how to use it, what has happened and what will. */
 import { CalendarPlus } from "lucide";
 import { useState } from "preact/hooks";
+import { useCurrency } from "../../api/billing.ts";
 import { Refused } from "../../api/errors.ts";
 import { useLive } from "../../api/live.ts";
 import { info, may } from "../../api/session.ts";
@@ -159,7 +160,7 @@ function Head({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
         <p class="muted">
           {whatOfLease(lease)}
           <br />
-          {timesOf(lease)}
+          <Times lease={lease} />
           {!mine && ` · project ${lease.project_id}, user ${lease.user_id}`}
         </p>
         {over && <p>{over}</p>}
@@ -291,12 +292,18 @@ function MarkedBar({ lease }: { lease: Lease }) {
   );
 }
 
+/** From when to when, and of what waits what it may cost. */
+function Times({ lease }: { lease: Lease }) {
+  const currency = useCurrency();
+  return <>{timesOf(lease, currency)}</>;
+}
+
 /** From when to when, as far as that is known. */
-function timesOf(lease: Lease): string {
+function timesOf(lease: Lease, currency: string): string {
   const words = range(Date.parse(lease.start_date), Date.parse(lease.end_date), zone.value, present.value);
   if (lease.status === "TIMED_OUT") return `for ${lengthOf(lease)}`;
   if (lease.status !== "WAITING" || !lease.wait) return `${words} (${lengthOf(lease)})`;
-  const asked = waitInWords(lease.wait, lengthOf(lease), zone.value, present.value);
+  const asked = waitInWords(lease.wait, lengthOf(lease), zone.value, present.value, currency);
   return lease.wait.estimated_start ? `${asked}; probably ${words}` : asked;
 }
 

@@ -11,7 +11,7 @@ import { More, useMore } from "../../parts/list.tsx";
 import { Search } from "../../parts/search.tsx";
 import { hrefOf, place, setParams } from "../../router.ts";
 import { HostList } from "../hosts/list.tsx";
-import { usePower } from "../hosts/power.tsx";
+import { PoolSummary, usePower } from "../hosts/power.tsx";
 import { RegisterDialog } from "./register.tsx";
 import { type ResourceAction, ResourceDialog, ResourceTable } from "./table.tsx";
 
@@ -112,6 +112,7 @@ function List({ kind }: { kind: Kind }) {
   const filtered = Boolean(condition || text || region);
   return (
     <>
+      {kind.name === "volume" && <PoolSummary power={power} />}
       <div class="row filters">
         <Search name="text" label="Name" />
         {operator && (
