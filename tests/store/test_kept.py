@@ -11,10 +11,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
+from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import StaleCalendar
 from blazar.model.calendar.allocations import AllocationPlan
 from blazar.model.resources.resource import HOST
-from blazar.store.calendar import changes
+from blazar.store.calendar import changes, kept
 from blazar.store.calendar.kept import RENEWED_SECONDS
 from blazar.store.sql.engine import WRITES
 from blazar.store.sql.tables import allocations, calendar_changes
@@ -98,6 +99,25 @@ def test_a_number_that_is_committed_late_is_not_missed(store: Store, other: Stor
         give_up(other, second)
         assert seen(store) == {one.id}
     assert seen(store) == frozenset()
+
+
+def test_a_manager_that_was_stopped_for_an_hour_asks_for_what_was_missing_then(
+    store: Store, other: Store, engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    if engine.dialect.name == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    one, two = hosts(store)
+    first, second = booked(store, hours(24, 26), one), booked(store, hours(24, 26), two)
+    with late_commit(engine) as connection:
+        which = allocations.c.lease_id == first.id
+        changes.note_changes_of(connection, which, NOON)
+        connection.execute(allocations.update().where(which).values(released_at=NOON, blocks_until=NOON))
+        give_up(other, second)
+        assert seen(store) == {one.id}
+    resumed_at = monotonic() + 3600
+    monkeypatch.setattr(kept, "monotonic", lambda: resumed_at)
+    assert seen(store) == frozenset()
+    assert not store.kept_calendars._copies[HOST].positions.notes.gaps
 
 
 def test_numbers_that_are_never_committed_are_forgotten():

@@ -142,7 +142,7 @@ def read_changed(connection: Connection, kind: str, positions: Positions, now: f
     """
     query, values = _NEW, {_FIRST_ROW: positions.rows.last, _FIRST_NOTE: positions.notes.last}
     if positions.rows.gaps or positions.notes.gaps:
-        query, values = _NEW_AND_MISSED, _ask_for_gaps(positions, now)
+        query, values = _NEW_AND_MISSED, _ask_for_gaps(positions)
     rows = connection.execute(query, values).all()
     if len(rows) >= MOST_ROWS:
         return None
@@ -154,16 +154,17 @@ def read_changed(connection: Connection, kind: str, positions: Positions, now: f
         new = position.advance(tokens[which], now)
         if new is None:
             return None
+        # Only now: who was stopped for long has to ask once more for what was committed meanwhile.
+        position.forget_gaps(now)
         if new:
             changed.update([row[3] for row in rows if row[0] == which and row[1] in new and row[2] == kind])
     return changed
 
 
-def _ask_for_gaps(positions: Positions, now: float) -> dict[str, Any]:
+def _ask_for_gaps(positions: Positions) -> dict[str, Any]:
     """Return the values of the query for rows that are new or were missing."""
     values: dict[str, Any] = {}
     for which, position in positions.of_each.items():
-        position.forget_gaps(now)
         values[_FIRST[which]] = position.first
         values[_GAPS[which]] = sorted(position.gaps) if len(position.gaps) <= MOST_GAPS else []
     return values
