@@ -11,6 +11,8 @@ import pytest
 from blazar.model.base.amounts import Amounts
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.store.calendar.uses import LeasesRead
+from blazar.store.sql.engine import WRITES
+from blazar.store.sql.tables import leases
 from blazar.store.store import Store
 from tests.statements import counted
 from tests.store.builders import HOST, HOUR, NOON, a_host, a_lease, book, booked, generations, hours, promised, rebook
@@ -55,13 +57,13 @@ def test_a_use_is_read_if_it_or_its_cleaning_overlaps_the_range(store):
 
 def test_a_user_who_has_not_left_is_there_until_now_and_one_who_has_left_was_there_until_then(store):
     late, early, never = (a_host(store, number) for number in (1, 2, 3))
-    leases = [booked(store, hours(1, 2), host) for host in (late, early, never)]
+    booked_leases = [booked(store, hours(1, 2), host) for host in (late, early, never)]
     assert spans(store, hours(0, 9), late, at=5) == [(1, 5, 5)]
     assert spans(store, hours(3, 4), late, at=5) == [(1, 5, 5)]
     assert spans(store, hours(5, 9), late, at=2.25) == []
-    released(store, leases[0], 6)
-    released(store, leases[1], 1.5)
-    released(store, leases[2], 0.5)
+    released(store, booked_leases[0], 6)
+    released(store, booked_leases[1], 1.5)
+    released(store, booked_leases[2], 0.5)
     assert spans(store, hours(0, 9), late, at=7) == [(1, 6, 6.5)]
     assert spans(store, hours(0, 9), early, at=7) == [(1, 1.5, 2)]
     assert spans(store, hours(1.75, 9), early, at=7) == [(1, 1.5, 2)]
@@ -108,6 +110,17 @@ def test_of_other_projects_nothing_is_read_but_time_and_amounts(store):
             ("biology", hours(0, 9), set()),
         ):
             assert view.find_occupied(project, window, as_of=NOON) == expected
+
+
+def test_operators_see_whose_a_use_was_when_its_lease_is_over(store, engine):
+    host = a_host(store)
+    over, current = booked(store, hours(1, 2), host), booked(store, hours(5, 6), host)
+    with engine.execution_options(**{WRITES: True}).begin() as connection:
+        connection.execute(leases.update().where(leases.c.id == over.id).values(status="TERMINATED", deleted_at=NOON))
+    found = read(store, hours(0, 9))
+    assert [use.lease_id for use in found.by_resource[host.id]] == [over.id, current.id]
+    assert {use.project_id for use in found.by_resource[host.id]} == {"physics"}
+    assert found.leases[over.id].status == "TERMINATED"
 
 
 @pytest.mark.parametrize("number", [1, 12])

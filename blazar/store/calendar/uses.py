@@ -27,7 +27,7 @@ from blazar.store.calendar.occupancy import instant_of, late_use_conditions
 from blazar.store.calendar.timelines import read_blocks
 from blazar.store.resources.catalog import ResourceCatalog
 from blazar.store.sql.clock import epoch_seconds
-from blazar.store.sql.rows import ALLOCATION_COLUMNS, CHUNK, AnyRow, allocation_of
+from blazar.store.sql.rows import ALLOCATION_COLUMNS, CHUNK, AnyRow, allocation_of, chunks, select_among
 from blazar.store.sql.tables import allocations, leases
 
 
@@ -93,20 +93,21 @@ class UsesView:
         project_id: str = "",
         resource_ids: Collection[int] | None = None,
     ) -> Uses:
-        """Return the uses in a window, of all resources or at least of these; one statement.
+        """Return the uses in a window, of all resources or at least of these; one statement, two if leases are over.
 
         A user who should have left and has not uses the resource until ``as_of``.
         """
         every = resource_ids is None or len(resource_ids) >= min(len(self.catalog.resources), CHUNK)
         more = {} if every or resource_ids is None else {"ids": sorted(resource_ids)}
         query = _select_uses(self._dialect, leases_read, narrowed=not every)
-        return _parse_uses(self._execute(query, window, as_of, project_id, **more))
+        rows = self._execute(query, window, as_of, project_id, **more)
+        return _parse_uses(rows, self._read_over(rows) if leases_read is LeasesRead.ALL else {})
 
     def find_occupied(self, project_id: str, window: Window, *, as_of: datetime) -> frozenset[int]:
         """Return the resources of which a project has a part in a window; one statement."""
         used: set[int] = set()
         query = _select_uses(self._dialect, LeasesRead.OF_PROJECT, narrowed=False, without_others=True)
-        for resource_id, uses in _parse_uses(self._execute(query, window, as_of, project_id)).by_resource.items():
+        for resource_id, uses in _parse_uses(self._execute(query, window, as_of, project_id), {}).by_resource.items():
             if any(use.start < window.end and use.end > window.start for use in uses):
                 used.add(resource_id)
         return frozenset(used)
@@ -120,6 +121,16 @@ class UsesView:
     ) -> tuple[Allocation, ...]:
         """Return live allocations, as ``read_live_allocations``."""
         return read_live_allocations(self._connection, self._kind, narrowed, ending_after=ending_after)
+
+    def _read_over(self, rows: Iterable[AnyRow]) -> Mapping[str, BlockLease]:
+        """Return those leases of uses that are over, by id: only current ones are read with the uses."""
+        over = {row[_LEASE_ID] for row in rows if row[_PROJECT_ID] is None}
+        found: dict[str, BlockLease] = {}
+        for part in chunks(sorted(over)):
+            theirs: Sequence[AnyRow] = select_among(self._connection, _BLOCK_LEASE, leases.c.id, part).all()
+            for row in theirs:
+                found[row[0]] = BlockLease(row[0], row[1], row[2], row[3], row[4])
+        return found
 
     def _execute(
         self, query: sa.CompoundSelect[Any], window: Window, as_of: datetime, project_id: str, **more: object
@@ -185,27 +196,35 @@ def select_parts(
     return promised, late, past
 
 
+_LEASE_ID, _PROJECT_ID = 6, 7
+"""The columns of a row of a use that say which its lease is, and whose; the owner of a lease that is over is NULL."""
+_BLOCK_LEASE = sa.select(leases.c.id, leases.c.name, leases.c.project_id, leases.c.user_id, leases.c.status)
+
+
 def _select_with_leases(columns: Sequence[Any], leases_read: LeasesRead, *, without_others: bool) -> sa.Select[Any]:
-    """Return a query of columns of allocations, with those of the leases that are read with them."""
+    """Return a query of columns of allocations, with those of the leases that are read with them.
+
+    All leases are current ones: if others were asked for, too, databases would rather read all that there ever were.
+    """
     if leases_read is LeasesRead.NONE:
         return sa.select(*columns)
     a = allocations.c
+    of_project = leases_read is LeasesRead.OF_PROJECT
     mine = leases.c.project_id == sa.bindparam("project", type_=leases.c.project_id.type)
-    condition = leases.c.id == a.lease_id
     joined = allocations.join(
         leases,
-        sa.and_(condition, mine) if leases_read is LeasesRead.OF_PROJECT else condition,
-        isouter=leases_read is LeasesRead.OF_PROJECT and not without_others,
+        sa.and_(leases.c.id == a.lease_id, mine if of_project else leases.c.is_over == 0),
+        isouter=not without_others,
     )
-    reservation = (a.reservation_id,) if leases_read is LeasesRead.OF_PROJECT else ()
-    owner = leases.c.id, leases.c.project_id, leases.c.name, leases.c.user_id, leases.c.status, *reservation
-    return sa.select(*columns, *owner).select_from(joined)
+    owner = leases.c.project_id, leases.c.name, leases.c.user_id, leases.c.status
+    which = (leases.c.id, *owner, a.reservation_id) if of_project else (a.lease_id, *owner)
+    return sa.select(*columns, *which).select_from(joined)
 
 
-def _parse_uses(rows: Iterable[AnyRow]) -> Uses:
+def _parse_uses(rows: Iterable[AnyRow], over: Mapping[str, BlockLease]) -> Uses:
     """Return the uses of rows: their columns, and those of their lease if it was read and is not of others."""
     found: dict[int, list[Use]] = defaultdict(list)
-    known: dict[str, BlockLease] = {}
+    known = dict(over)
     for resource_id, start, end, clean_at, count, per_instance, *owner in rows:
         use = (
             resource_id,
@@ -218,9 +237,10 @@ def _parse_uses(rows: Iterable[AnyRow]) -> Uses:
             found[resource_id].append(Use(*use))
             continue
         lease_id, project_id, name, user_id, status, *reservation = owner
-        found[resource_id].append(Use(*use, lease_id, reservation[0] if reservation else None, project_id))
         if lease_id not in known:
             known[lease_id] = BlockLease(lease_id, name, project_id, user_id, status)
+        project_id = known[lease_id].project_id
+        found[resource_id].append(Use(*use, lease_id, reservation[0] if reservation else None, project_id))
     return Uses(dict(found), known)
 
 
