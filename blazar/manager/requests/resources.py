@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from operator import attrgetter
 
 from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
@@ -63,8 +64,8 @@ class ResourceService:
         self._registry = ResourceRegistry(runtime, monitor, enabler)
 
     def all(self, kind: ResourceKind) -> tuple[Resource, ...]:
-        """Return the registered resources, oldest first."""
-        return self._store.of_kind(self._of(kind).kind)
+        """Return the registered resources, oldest first, in one statement while none changes."""
+        return tuple(sorted(self._store.catalog(self._of(kind).kind).resources, key=attrgetter("id")))
 
     def page(self, kind: ResourceKind, question: ResourceQuestion) -> ResourcePage:
         """Return a page of the registered resources, in two statements at most while none changes. InvalidInput."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -363,6 +363,10 @@ def event_row(lease_id: str, position: int, event: Event) -> dict[str, Any]:
     }
 
 
+_window_of = lru_cache(maxsize=8192)(Window)
+"""Returns the window of two instants. The same recur: one lease is on many resources, and leases have usual times."""
+
+
 def allocation_of(row: Sequence[Any]) -> Allocation:
     """Return an allocation."""
     kind, resource_id, lease_id, reservation_id, starts_at, ends_at, count, per_instance = row
@@ -371,7 +375,7 @@ def allocation_of(row: Sequence[Any]) -> Allocation:
         resource_id,
         lease_id,
         reservation_id,
-        Window(starts_at, ends_at),
+        _window_of(starts_at, ends_at),
         count,
         None if per_instance is None else Amounts.of(per_instance),
     )
