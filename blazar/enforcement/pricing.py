@@ -12,9 +12,9 @@ from blazar.model.base.window import Window
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import PricedAmount, QuotedLease
 from blazar.model.billing.spending import ProjectSpending, plan_quoted
-from blazar.model.billing.uses import choose_skus
+from blazar.model.billing.uses import choose_skus, size_power
 from blazar.model.leases.lease import Lease
-from blazar.model.use.resource_hours import measure_amounts
+from blazar.model.use.resource_hours import KWH, measure_amounts
 
 
 def describe_lease(
@@ -29,12 +29,15 @@ def describe_lease(
         return quoted
     parts = list(found)
     booked = [(p.reservation_id, measure_amounts(p.resource.kind, p.count, p.per_instance)) for p in parts]
-    chosen = choose_skus(booked, [p.resource.properties for p in parts], prices)
+    chosen = choose_skus(booked, [p.resource for p in parts], prices)
     measures = {price.sku: price.measure for price in prices.prices}
     amounts: dict[tuple[str, str], PricedAmount] = {}
     for (reservation_id, sizes), skus in zip(booked, chosen, strict=True):
         for sku, total in skus.items():
-            if not (amount := sizes[measures[sku]]):
+            if measures[sku] == KWH:
+                # The data sheet of each host has its own milliwatts: they are added up.
+                amount, total = size_power(sizes) * total, 1
+            elif not (amount := sizes[measures[sku]]):
                 continue
             key, number = (reservation_id, sku), numbers[reservation_id]
             more = amounts[key].amount if key in amounts else 0

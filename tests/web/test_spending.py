@@ -113,6 +113,47 @@ def test_a_price_that_is_more_special_is_moved_before_the_others(small, page_of,
     assert serious(page) == []
 
 
+@pytest.fixture
+def metered(tmp_path: Path) -> Iterator[str]:
+    """The address of the pages of a service that records what its hosts draw."""
+    path = tmp_path / "options.conf"
+    path.write_text("[energy]\nenabled = true\n")
+    yield from standalone(tmp_path, "--config-file", str(path))
+
+
+def test_energy_gets_a_price_by_the_form_and_a_lease_says_about_what_it_costs(metered, page_of):
+    for host in asked(metered, ADMIN, "GET", "v1/resources/host")["resources"]:
+        sheet = {"power_idle_w": "200", "power_max_w": "400"}
+        asked(metered, ADMIN, "PUT", f"v1/resources/host/{host['id']}", {"properties": sheet})
+    published(metered, ADMIN, {**PRICES, "fee": "0.00", "pue": "1.5"})
+    page = page_of(f"{metered}prices?do=publish", ADMIN)
+    dialog = page.get_by_role("dialog", name="New prices")
+    dialog.get_by_role("button", name="Another price").click()
+    power = dialog.get_by_role("group", name="Price 2")
+    power.get_by_label("For", exact=True).select_option("a kWh that hosts draw")
+    power.get_by_label("EUR by the kWh").fill("0.30")
+    power.get_by_label("Name in bills").fill("power")
+    assert serious(page) == []
+    dialog.get_by_role("button", name="See what changes").click()
+    dialog.get_by_role("button", name="Publish", exact=True).click()
+    expect(dialog).to_have_count(0)
+    content = asked(metered, ADMIN, "GET", "v1/price-lists/2")["price_list"]["content"]
+    assert content["prices"][1] == {"sku": "power", "measure": "kwh", "per_kwh": "0.30"}
+    # It holds from the next minute on; this one holds at once.
+    published(metered, ADMIN, {**content, "valid_from": PRICES["valid_from"]})
+    page.goto(f"{metered}prices")
+    expect(page.get_by_role("row", name="a kWh that hosts draw 0.30 EUR / kWh power")).to_be_visible()
+    expect(page.get_by_text("what hosts draw × 1.5, for what the site adds")).to_be_visible()
+    assert serious(page) == []
+    member = page_of(f"{metered}?for=PT2H", ALICE)
+    member.get_by_role("button", name=re.compile("^Book now until")).first.click()
+    booking = member.get_by_role("dialog")
+    expect(booking.locator(".summary")).to_contain_text(re.compile(r"Costs about 1\.\d\d EUR"))
+    booking.get_by_text("How the price comes about").click()
+    expect(booking.get_by_text(re.compile(r"^power, about 0\.\d+ kWh × 0\.30 EUR × 1\.5 = "))).to_be_visible()
+    assert serious(member) == []
+
+
 def test_an_operator_publishes_a_document_and_a_wrong_one_says_where(small, page_of, complaints):
     complaints.expected.add("400")
     page = page_of(f"{small}prices?do=publish", ADMIN)

@@ -25,10 +25,12 @@ import {
 } from "../src/words/price-list.ts";
 import {
   categoryInWords,
+  isPriced,
   monthFirst,
   monthsOf,
   monthsToSee,
   reckoningOf,
+  sizeOf,
   statementNotes,
   sumOf,
 } from "../src/words/statement.ts";
@@ -215,6 +217,13 @@ test("a charge says what it is for and how it came about", () => {
   assert.equal(reckoningOf(charge), "48 h × 3.20 EUR × 1.25");
   assert.equal(reckoningOf({ ...charge, sku: null, category: "fee", factor: "1" }), "3.20 EUR");
   assert.equal(reckoningOf({ ...charge, category: "correction" }), "");
+  const energy = { ...charge, category: "energy" as const, energy_wh: 12_500, gco2: 4200 };
+  assert.equal(reckoningOf(energy), "12.5 kWh × 3.20 EUR × 1.25");
+  assert.equal(reckoningOf({ ...energy, sku: null }), "12.5 kWh, 4.2 kg CO₂e");
+  assert.deepEqual([isPriced(energy), isPriced({ ...energy, sku: null }), isPriced(charge)], [true, false, true]);
+  const total = { status: "used" as const, count: 1, resource_seconds: 7200, amount: "1.00" };
+  assert.equal(sizeOf({ ...total, category: "usage", sku: "host" }), "2");
+  assert.equal(sizeOf({ ...total, category: "energy", sku: "power", energy_wh: 12_500 }), "12.5 kWh");
   assert.equal(categoryInWords({ category: "usage", status: "unused" }), "Reserved and not used");
   assert.equal(categoryInWords({ category: "free", status: "late" }), "Not charged: a late start");
   assert.deepEqual(monthsOf([{ month: "2030-03" }, { month: "2030-04" }, { month: "2030-03" }]), [

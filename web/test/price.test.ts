@@ -4,7 +4,14 @@ import { test } from "node:test";
 import type { Price } from "../src/api/types.ts";
 import { loadTemporal } from "../src/time/zone.ts";
 import { cheaperOf, shortened, grantedOf } from "../src/words/fits.ts";
-import { cancellationSteps, differenceInWords, isPriceOf, partInWords, priceInWords } from "../src/words/price.ts";
+import {
+  cancellationSteps,
+  costOf,
+  differenceInWords,
+  isPriceOf,
+  partInWords,
+  priceInWords,
+} from "../src/words/price.ts";
 
 await loadTemporal();
 const BERLIN = "Europe/Berlin";
@@ -44,6 +51,9 @@ test("how a price comes about, what a change costs, and what it costs to cancel"
     amount: "272.00",
   };
   assert.equal(partInWords(part, "EUR"), "4 × host, 17 h × 3.20 EUR × 1.25 = 272.00 EUR");
+  assert.deepEqual([costOf(PRICE), costOf({ ...PRICE, estimated: "6.48" })], ["673.80 EUR", "about 673.80 EUR"]);
+  const power = { reservation: 0, sku: "power", kwh: "14.4", per_kwh: "0.30", factor: "1.5", amount: "6.48" };
+  assert.equal(partInWords(power, "EUR"), "power, about 14.4 kWh × 0.30 EUR × 1.5 = 6.48 EUR");
   const changed = (difference: string) => differenceInWords({ amount: "840.00", currency: "EUR", difference });
   assert.equal(changed("120.00"), "Then it costs 840.00 EUR in all: 120.00 EUR more.");
   assert.equal(changed("-5.00"), "Then it costs 840.00 EUR in all: 5.00 EUR less.");

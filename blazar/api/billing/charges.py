@@ -101,9 +101,13 @@ COMPONENTS: Json = {
             "from": ZULU,
             "to": ZULU,
             "resource_seconds": NUMBER,
-            "unit_price": {**TEXT, "description": "of an hour, or of a lease"},
+            "unit_price": {**TEXT, "description": "of an hour, of a lease, or of a kilowatt-hour"},
             "factor": {**TEXT, "description": "exact, as a decimal number"},
-            "amount": {**TEXT, "description": "unit_price × factor × resource_seconds / 3600, half to even"},
+            "amount": {
+                **TEXT,
+                "description": "unit_price × factor × resource_seconds / 3600, of energy × energy_wh / 1000, half to "
+                "even",
+            },
             "currency": TEXT,
             "price_list": {"type": ["integer", "null"], "description": "the version; null: there was none"},
             "region": TEXT,

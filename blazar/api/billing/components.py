@@ -23,7 +23,8 @@ _PRICE: Json = {
     "sku": {"type": "string", "description": "a name such as host-a100"},
     "measure": {"type": "string", "description": "a measure such as host"},
     "requirement": {"type": ["array", "string"], "description": 'a requirement such as ["==", "$gpu", "A100"]'},
-    "per_hour": _AMOUNT,
+    "per_hour": {**_AMOUNT, "description": f"{_AMOUNT['description']}, of all measures but kwh"},
+    "per_kwh": {**_AMOUNT, "description": f"{_AMOUNT['description']}, of the measure kwh"},
 }
 _ABOVE: Json = {"type": "integer", "description": "a whole number"}
 
@@ -66,7 +67,7 @@ DOCUMENT: Json = {
         "valid_from": {"type": "string", "description": "a date"},
         "time_zone": {"type": "string", "description": "the time zone of the hours, as Europe/Berlin"},
         "prices": {
-            **_entries(_PRICE, MOST_PRICES, ["sku", "measure", "per_hour"]),
+            **_entries(_PRICE, MOST_PRICES, ["sku", "measure"]),
             "description": "a list of prices; of those for a measure the first one that fits a resource is its price",
         },
         "fee": {**_AMOUNT, "description": "an amount of the currency for each lease, when it starts"},
@@ -99,6 +100,8 @@ DOCUMENT: Json = {
         },
         "late": {**_FREE, "description": "free or charge, for the time from the start to the hand-over"},
         "lost": {**_FREE, "description": "free or charge, for the time in which a resource is missing"},
+        "pue": {**_FACTOR, "description": "a factor of at least 1 of the energy that hosts draw"},
+        "load": {**_SHARE, "description": "a load from 0 to 1 by which the energy of a quote is estimated"},
     },
 }
 LIST: Json = {

@@ -13,6 +13,7 @@ from blazar.model.billing.price_lists import PriceList, check_currency, check_pr
 from blazar.model.billing.published import (
     Publication,
     PublishedList,
+    check_energy,
     check_measures,
     compare_documents,
     draft_list,
@@ -97,6 +98,7 @@ class PriceListService:
     def _check(self, new: PublishedList, before: PublishedList | None) -> None:
         """Raise InvalidInput for what a document alone does not show: another currency, a private property."""
         prices = new.parse()
+        check_energy(prices, is_recorded=self._runtime.store.energy.terms.records)
         if before is not None:
             check_currency(prices, before.parse())
             check_measures(prices, self._store.read())

@@ -37,7 +37,7 @@ class ChargeCategory(StrEnum):
     CORRECTION = "correction"
     """What an operator has charged, or given back, because another charge was wrong."""
     ENERGY = "energy"
-    """What hosts drew and emitted for a reservation. It costs nothing."""
+    """What hosts drew and emitted for a reservation. It costs something where the price list has a price for it."""
 
 
 class ChargeStatus(StrEnum):
@@ -79,7 +79,8 @@ class ChargeLine:
     fee it is the price of a lease times the factor. A line that is free has the price that it would have had, and the
     amount 0. All its time lies in ``window``, which lies in a month of UTC, and is of one ``version`` of price lists,
     or of none. ``energy`` is what a line of that category tells; its ``resource_seconds`` are those of hosts of
-    which something is known, by the shares that the reservation had.
+    which something is known, by the shares that the reservation had, and ``unit_nano`` is the price of a
+    kilowatt-hour: it has a sku only if there is one.
     """
 
     window: Window
@@ -98,6 +99,11 @@ class ChargeLine:
     def month(self) -> date:
         """Return the first day of its month."""
         return self.window.start.date().replace(day=1)
+
+    @property
+    def is_only_told(self) -> bool:
+        """Return whether it tells an energy that has no price."""
+        return self.category is ChargeCategory.ENERGY and self.sku is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,11 @@ def price_seconds(unit_nano: int, factor: Fraction, resource_seconds: int, share
     # Products of whole numbers, as that of two fractions costs ten times as much.
     over, under = factor.numerator * share.numerator, factor.denominator * share.denominator
     return divide_half_even(unit_nano * resource_seconds * over, 3600 * under)
+
+
+def price_energy(unit_nano: int, factor: Fraction, wh: int) -> int:
+    """Return what watt-hours cost at a price of a kilowatt-hour, rounded half to even."""
+    return divide_half_even(unit_nano * wh * factor.numerator, 1000 * factor.denominator)
 
 
 def take_share(nano: int, share: Fraction) -> int:

@@ -2,7 +2,8 @@
 """What a month that is over would have cost by another price list. Pure.
 
 It is the same leases with the same use, by the function that makes bills. What was given back and corrected is in
-neither sum: its share was computed from what a lease had before, which is no fact any more.
+neither sum: its share was computed from what a lease had before, which is no fact any more. Energy is that of the lines
+that tell it.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from blazar.model.billing.charges import ChargeCategory, sum_lines, window_of_month
+from blazar.model.billing.charges import ChargeCategory, ChargeStatus, price_energy, sum_lines, window_of_month
 from blazar.model.billing.ledger import close_account
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.recomputation import CheckedLease, find_begin
-from blazar.model.billing.uses import BookedUse
+from blazar.model.billing.uses import BookedUse, LeaseFacts, size_power
 from blazar.model.resources.resource import PropertyValue
+from blazar.model.use.resource_hours import KWH
 
-_COMPARED = (ChargeCategory.USAGE, ChargeCategory.ROUNDING_UP, ChargeCategory.FEE)
+_COMPARED = (ChargeCategory.USAGE, ChargeCategory.ROUNDING_UP, ChargeCategory.FEE, ChargeCategory.ENERGY)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Properties = Mapping[int, Mapping[str, PropertyValue]]
@@ -75,12 +77,16 @@ class Comparing:
         if lease.facts is None:
             return
         self.leases += 1
+        power = self._map_power(lease.facts, properties)
         for charge in lease.charges:
             line = charge.line
             if line.month == self._month.start.date() and charge.corrects is None and line.category in _COMPARED:
                 self._charged[charge.project_id] += line.nano
                 # A fee is due where one was.
                 self._would_be[charge.project_id] += self._new.fee * (line.category is ChargeCategory.FEE)
+                if line.energy is not None and line.status is ChargeStatus.USED:
+                    unit, factor = power.get(line.reservation_id, 0), self._new.find_energy_factor(charge.project_id)
+                    self._would_be[charge.project_id] += price_energy(unit, factor, line.energy.wh)
         facts = replace(lease.facts, uses=tuple(self._retag(use, properties) for use in lease.facts.uses))
         accounts = sorted(lease.accounts, key=lambda account: account.opened_at)
         for number, account in enumerate(accounts):
@@ -96,6 +102,15 @@ class Comparing:
         projects = sorted({*self._charged, *self._would_be})
         found = (ProjectComparison(id_, self._charged[id_], self._would_be[id_]) for id_ in projects)
         return MonthComparison(self._month.start.date(), tuple(found), self.leases, is_whole)
+
+    def _map_power(self, facts: LeaseFacts, properties: Properties) -> Mapping[str | None, int]:
+        """Return what a kilowatt-hour would cost of each reservation: by the first of its hosts, if they differ."""
+        found: dict[str | None, int] = {}
+        for use in facts.uses if self._new.prices_energy else ():
+            if size_power(use.amounts) and use.reservation_id not in found:
+                price = self._new.choose_price(KWH, properties.get(use.resource_id, {}))
+                found[use.reservation_id] = 0 if price is None else price.unit_nano
+        return found
 
     def _retag(self, use: BookedUse, properties: Properties) -> BookedUse:
         """Return a use with the prices that the list chooses for it; how many were booked stays."""

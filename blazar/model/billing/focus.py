@@ -24,6 +24,7 @@ from blazar.model.billing.charges import (
     ChargeLine,
     ChargeStatus,
     LineEnergy,
+    price_energy,
     price_seconds,
     window_of_month,
 )
@@ -59,6 +60,8 @@ COLUMNS = (
     *("x_CarbonGrams", "x_Currency", "x_EnergySource", "x_EnergyWh"),
 )
 """The columns, in the order of their names. ``HostProviderName`` and ``ServiceProviderName`` are of 1.3."""
+
+_KWH = "kWh"
 
 _FEE = "lease-fee"
 _ENERGY = "energy"
@@ -211,7 +214,7 @@ class _Bill:
             is_credit = line.category is ChargeCategory.CORRECTION and line.nano < 0
             kind = {"ChargeCategory": "Credit" if is_credit else "Adjustment", "ChargeFrequency": "One-Time"}
             return {**common, **kind, **_name_service(_OTHER)}
-        if line.energy is not None:
+        if line.energy is not None and line.is_only_told:
             return {**common, **_describe_energy(line, line.energy)}
         key = (line.sku, line.version, line.unit_nano, line.factor, line.category, line.status)
         if (pricing := self._pricings.get(key)) is None:
@@ -237,10 +240,7 @@ class _Bill:
 
 
 def _describe_energy(line: ChargeLine, energy: LineEnergy) -> dict[str, Cell]:
-    """Return the cells of a line that costs nothing, and tells what hosts drew: its hours are those of hosts.
-
-    The format has no unit of energy, and no column for it but ours.
-    """
+    """Return the cells of a line that costs nothing, and tells what hosts drew: its hours are those of hosts."""
     hours = Fraction(line.resource_seconds, 3600)
     return {
         "ChargeCategory": "Usage",
@@ -253,10 +253,27 @@ def _describe_energy(line: ChargeLine, energy: LineEnergy) -> dict[str, Cell]:
         "SkuPriceId": f"{_ENERGY}/0/1",
         "SkuPriceDetails": "{}",
         "ChargeDescription": f"{_spell(Fraction(energy.wh, 1000), 3)} kWh in {_spell(hours, 2)} hours of hosts, free",
+        **_tell_energy(energy),
+        **_name_service(_OTHER),
+    }
+
+
+def _tell_energy(energy: LineEnergy) -> dict[str, Cell]:
+    return {
         "x_EnergyWh": Decimal(energy.wh),
         "x_EnergySource": str(energy.source),
         "x_CarbonGrams": None if energy.gco2 is None else Decimal(energy.gco2),
-        **_name_service(_OTHER),
+    }
+
+
+def _describe_priced_energy(line: ChargeLine, energy: LineEnergy, pricing: _Pricing) -> dict[str, Cell]:
+    kwh = Fraction(energy.wh, 1000)
+    return {
+        **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), _number(kwh)),
+        **dict.fromkeys(("PricingUnit", "ConsumedUnit"), _KWH),
+        "ChargeDescription": f"{_spell(kwh, 3)} kWh of {line.sku}, {energy.source}, {pricing.words}",
+        "ListCost": _money(price_energy(line.unit_nano, pricing.listed, energy.wh)),
+        **_tell_energy(energy),
     }
 
 
@@ -274,6 +291,8 @@ def _describe_amount(line: ChargeLine, pricing: _Pricing) -> dict[str, Cell]:
             "ListCost": _money(listed),
             **{"PricingQuantity": one, "PricingUnit": "Leases", "ConsumedQuantity": one, "ConsumedUnit": "Leases"},
         }
+    if line.energy is not None:
+        return _describe_priced_energy(line, line.energy, pricing)
     hours = _measure_hours(line.resource_seconds)
     quantity = hours.exact
     cells: dict[str, Cell] = {
@@ -297,7 +316,8 @@ def _describe_sku(line: ChargeLine, measure: str | None) -> dict[str, Cell]:
         if line.category is not ChargeCategory.FEE:
             what = f"{what}, {_NOUNS[line.category]}"
         return {"SkuId": _FEE, "SkuMeter": "Leases", "ChargeDescription": what.capitalize()}
-    return {"SkuId": line.sku, "SkuMeter": f"{(measure or 'resource').capitalize()} hours"}
+    meter = "Energy" if line.energy is not None else f"{(measure or 'resource').capitalize()} hours"
+    return {"SkuId": line.sku, "SkuMeter": meter}
 
 
 def _describe_factor(line: ChargeLine) -> str:

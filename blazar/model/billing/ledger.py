@@ -17,11 +17,12 @@ from blazar.model.base.errors import InvalidInput, pointer_to
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import AccountState, LeaseAccount
 from blazar.model.billing.charges import MOST_NANO, NANO, ChargeLine
-from blazar.model.billing.energy import tell_energy
+from blazar.model.billing.energy import EnergyRates, tell_energy
+from blazar.model.billing.power import estimate_energy
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import LONGEST
 from blazar.model.billing.rating import ChargeTerms, PricedUse, rate, rate_fee
-from blazar.model.billing.uses import BookedUse, LeaseFacts, list_given_back, list_priced
+from blazar.model.billing.uses import BookedUse, LeaseFacts, list_given_back, list_powers, list_priced
 from blazar.model.energy.book import EnergyBook
 
 HORIZON = timedelta(days=3 * 366)
@@ -55,7 +56,7 @@ def close_account(
     terms, span = _terms_of(account, facts), Window(account.closed_until, cut)
     lines = rate(list_priced(facts, span, lists, is_quote=False), lists, terms)
     if book is not None:
-        lines = (*lines, *tell_energy(facts, span, book))
+        lines = (*lines, *tell_energy(facts, span, book, EnergyRates(lists, terms)))
     starts = account.has_fee and facts.is_handed_over
     fee = rate_fee(lists, terms) if starts else None
     closed = replace(account, closed_until=cut, has_fee=account.has_fee and not starts)
@@ -70,7 +71,9 @@ def plan_account(account: LeaseAccount, facts: LeaseFacts, lists: Sequence[Price
     if account.state is AccountState.CLOSED or end <= account.closed_until:
         return {}
     terms = _terms_of(account, facts)
-    lines = list(rate(list_priced(facts, Window(account.closed_until, end), lists, is_quote=True), lists, terms))
+    span = Window(account.closed_until, end)
+    lines = list(rate(list_priced(facts, span, lists, is_quote=True), lists, terms))
+    lines += estimate_energy(list_powers(facts, span, lists), lists, terms)
     if account.has_fee and (fee := rate_fee(lists, terms)) is not None:
         lines.append(fee)
     sums: Counter[date] = Counter()

@@ -8,26 +8,27 @@ lengths whole seconds.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from blazar.model.base import dates
-from blazar.model.base.dates import Place, in_body
+from blazar.model.base.dates import in_body
 from blazar.model.base.errors import InvalidInput, pointer_to
-from blazar.model.base.week_hours import DAY, WEEKDAYS
-from blazar.model.billing.charges import DECIMALS, NANO, WHOLE
+from blazar.model.base.week_hours import WEEKDAYS
+from blazar.model.billing.charges import DECIMALS, WHOLE
+from blazar.model.billing.document_parts import DocumentPart
 from blazar.model.billing.hours import HoursFactor
-from blazar.model.resources.requirements import Anything, Requirement, matches, parse_requirement, property_keys
+from blazar.model.energy.consumption import HALF
+from blazar.model.resources.requirements import Anything, Requirement, matches, property_keys
 from blazar.model.resources.resource import HOST, VOLUME, PropertyValue
-from blazar.model.use.resource_hours import GIGABYTE, INSTANCE, VCPU, measures
+from blazar.model.use.resource_hours import GIGABYTE, INSTANCE, KWH, VCPU, measures
 
 T = TypeVar("T")
 
@@ -35,24 +36,24 @@ MOST_PRICES, MOST_PROJECTS, MOST_FACTORS = 200, 1000, 20
 _NEEDED = ("currency", "decimals", "valid_from", "time_zone", "prices")
 _OPTIONAL = (
     *("fee", "hours", "lead", "amount", "unused", "projects", "minimum", "round_up"),
-    *("cancellation", "early_return", "late", "lost"),
+    *("cancellation", "early_return", "late", "lost", "pue", "load"),
 )
 _ANY: Requirement = Anything()
-_AMOUNT = re.compile(r"\d{1,9}(\.\d{1,6})?", re.ASCII)
-_FACTOR = re.compile(r"\d{1,3}(\.\d{1,6})?", re.ASCII)
 _CURRENCY = re.compile(r"[A-Z][A-Z0-9]{1,7}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _PROJECT = re.compile(r"[!-~]{1,64}", re.ASCII)
-_TIME = re.compile(r"(?:([01]\d|2[0-3]):([0-5]\d)|24:00)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one of a measure costs by the hour, if the resource meets a requirement; its ``sku`` names it in bills."""
+    """What one of a measure costs by the hour, if the resource meets a requirement; its ``sku`` names it in bills.
+
+    Of the measure ``kwh`` it is what a kilowatt-hour costs.
+    """
 
     sku: str
     measure: str
-    per_hour: int
+    unit_nano: int
     requirement: Requirement = Anything()
 
 
@@ -88,7 +89,8 @@ class PriceList:
     """A version of the prices of a site; keys of the document have the same names, ``zone`` is its ``time_zone``.
 
     A higher version was published later. ``late_is_free`` is time before the hand-over, ``lost_is_free`` time in which
-    a resource is missing.
+    a resource is missing. What hosts draw costs ``pue`` times as much, and is estimated by their data sheets at a
+    ``load`` from 0 to 1.
     """
 
     version: int
@@ -110,6 +112,13 @@ class PriceList:
     early_return: Fraction = Fraction(0)
     late_is_free: bool = True
     lost_is_free: bool = True
+    pue: Fraction = WHOLE
+    load: Fraction = HALF
+
+    @property
+    def prices_energy(self) -> bool:
+        """Return whether what hosts draw has a price."""
+        return any(price.measure == KWH for price in self.prices)
 
     def choose_price(self, measure: str, properties: Mapping[str, PropertyValue]) -> Price | None:
         """Return the first price of a measure that fits a resource with these properties; None: it is free."""
@@ -127,6 +136,10 @@ class PriceList:
         own = next((factor for id_, factor in self.projects if id_ == project_id), None)
         found = [factor for factor in (ahead, many, own) if factor is not None]
         return prod(found[1:], start=found[0]) if found else WHOLE
+
+    def find_energy_factor(self, project_id: str) -> Fraction:
+        """Return the factor of what hosts draw for a project: that of the site, and that of the project."""
+        return self.pue * next((factor for id_, factor in self.projects if id_ == project_id), WHOLE)
 
     def find_share(self, before_start: int) -> Fraction:
         """Return the share that is charged of what is given back so many seconds before the start; negative: after."""
@@ -167,7 +180,7 @@ def check_privacy(new: PriceList, private: Mapping[str, Collection[str]]) -> Non
 
     A price is no secret, and would tell which resources have that property.
     """
-    kinds = {INSTANCE: HOST, VCPU: HOST, GIGABYTE: VOLUME}
+    kinds = {INSTANCE: HOST, VCPU: HOST, KWH: HOST, GIGABYTE: VOLUME}
     for number, price in enumerate(new.prices):
         hidden = property_keys(price.requirement) & set(private.get(kinds.get(price.measure, price.measure), ()))
         if hidden:
@@ -181,7 +194,7 @@ def check_privacy(new: PriceList, private: Mapping[str, Collection[str]]) -> Non
 
 def parse_price_list(document: object, *, version: int, published_at: datetime) -> PriceList:
     """Return the price list that a document describes. InvalidInput names the field and what would fit."""
-    given = _Given(document).fields(_NEEDED, _OPTIONAL)
+    given = DocumentPart(document).fields(_NEEDED, _OPTIONAL)
     zone = dates.zone(given["time_zone"].text(), given["time_zone"].place)
     return PriceList(
         version=version,
@@ -191,59 +204,64 @@ def parse_price_list(document: object, *, version: int, published_at: datetime) 
         decimals=given["decimals"].whole(0, DECIMALS),
         zone=zone,
         prices=_parse_prices(given["prices"]),
-        fee=_read(given, "fee", _Given.amount, 0),
+        fee=_read(given, "fee", DocumentPart.amount, 0),
         hours=_read(given, "hours", _parse_all_hours, ()),
         lead=_read(given, "lead", _parse_lead, ()),
         amount=_read(given, "amount", _parse_amount, ()),
         unused=_read(given, "unused", lambda part: part.factor(least=0), Fraction(1)),
         projects=_read(given, "projects", _parse_projects, ()),
-        minimum=_read(given, "minimum", _Given.length, 0),
-        round_up=_read(given, "round_up", _Given.length, 1),
+        minimum=_read(given, "minimum", DocumentPart.length, 0),
+        round_up=_read(given, "round_up", DocumentPart.length, 1),
         cancellation=_read(given, "cancellation", _parse_cancellation, ()),
-        early_return=_read(given, "early_return", _Given.share, Fraction(0)),
+        early_return=_read(given, "early_return", DocumentPart.share, Fraction(0)),
         late_is_free=_read(given, "late", _parse_free, True),
         lost_is_free=_read(given, "lost", _parse_free, True),
+        pue=_read(given, "pue", lambda part: part.factor(least=1), WHOLE),
+        load=_read(given, "load", DocumentPart.share, HALF),
     )
 
 
-def _read(given: Mapping[str, _Given], key: str, read: Callable[[_Given], T], default: T) -> T:
+def _read(given: Mapping[str, DocumentPart], key: str, read: Callable[[DocumentPart], T], default: T) -> T:
     return read(given[key]) if key in given else default
 
 
-def _parse_free(part: _Given) -> bool:
+def _parse_free(part: DocumentPart) -> bool:
     return part.one_of(("free", "charge")) == "free"
 
 
-def _parse_prices(part: _Given) -> tuple[Price, ...]:
+def _parse_prices(part: DocumentPart) -> tuple[Price, ...]:
     found: list[Price] = []
     for item in part.items(MOST_PRICES):
-        given = item.fields(("sku", "measure", "per_hour"), ("requirement",))
+        known = item.fields(("sku", "measure"), ("per_hour", "per_kwh", "requirement"))
+        measure = known["measure"].one_of((*measures(), KWH))
+        unit = "per_kwh" if measure == KWH else "per_hour"
+        given = item.fields(("sku", "measure", unit), ("requirement",))
         sku = given["sku"].match(_NAME, "a name of letters, digits and ._- such as host-a100")
         if sku in [price.sku for price in found]:
             raise given["sku"].refuse("another name: a price before it has this one")
-        requirement: Requirement = _read(given, "requirement", _Given.requirement, _ANY)
-        found.append(Price(sku, given["measure"].one_of(measures()), given["per_hour"].amount(), requirement))
+        requirement: Requirement = _read(given, "requirement", DocumentPart.requirement, _ANY)
+        found.append(Price(sku, measure, given[unit].amount(), requirement))
     return tuple(found)
 
 
-def _parse_all_hours(part: _Given) -> tuple[HoursFactor, ...]:
+def _parse_all_hours(part: DocumentPart) -> tuple[HoursFactor, ...]:
     return tuple(map(_parse_hours, part.items(MOST_FACTORS)))
 
 
-def _parse_hours(part: _Given) -> HoursFactor:
+def _parse_hours(part: DocumentPart) -> HoursFactor:
     given = part.fields(("factor",), ("days", "from", "to"))
     days = [day.one_of(WEEKDAYS) for day in given["days"].items(7)] if "days" in given else WEEKDAYS
     if not days:
         raise given["days"].refuse(f"some of {', '.join(WEEKDAYS)}, or leave it out for all days")
     return HoursFactor(
         frozenset(map(WEEKDAYS.index, days)),
-        _read(given, "from", _Given.first_time, 0),
-        _read(given, "to", _Given.time, 0),
+        _read(given, "from", DocumentPart.first_time, 0),
+        _read(given, "to", DocumentPart.time, 0),
         given["factor"].factor(),
     )
 
 
-def _parse_lead(part: _Given) -> tuple[LeadFactor, ...]:
+def _parse_lead(part: DocumentPart) -> tuple[LeadFactor, ...]:
     given = [item.fields(("below", "factor")) for item in part.items(MOST_FACTORS)]
     found = tuple(LeadFactor(one["below"].length(), one["factor"].factor()) for one in given)
     for number, (before, after) in enumerate(pairwise(found), 1):
@@ -252,7 +270,7 @@ def _parse_lead(part: _Given) -> tuple[LeadFactor, ...]:
     return found
 
 
-def _parse_amount(part: _Given) -> tuple[AmountFactor, ...]:
+def _parse_amount(part: DocumentPart) -> tuple[AmountFactor, ...]:
     given = [item.fields(("above", "factor")) for item in part.items(MOST_FACTORS)]
     found = tuple(AmountFactor(one["above"].whole(1, 10**9), one["factor"].factor()) for one in given)
     for number, (before, after) in enumerate(pairwise(found), 1):
@@ -261,7 +279,7 @@ def _parse_amount(part: _Given) -> tuple[AmountFactor, ...]:
     return found
 
 
-def _parse_projects(part: _Given) -> tuple[tuple[str, Fraction], ...]:
+def _parse_projects(part: DocumentPart) -> tuple[tuple[str, Fraction], ...]:
     found: dict[str, Fraction] = {}
     for item in part.items(MOST_PROJECTS):
         given = item.fields(("project_id", "factor"))
@@ -272,7 +290,7 @@ def _parse_projects(part: _Given) -> tuple[tuple[str, Fraction], ...]:
     return tuple(found.items())
 
 
-def _parse_cancellation(part: _Given) -> tuple[CancellationShare, ...]:
+def _parse_cancellation(part: DocumentPart) -> tuple[CancellationShare, ...]:
     given = [item.fields(("share",), ("before_start",)) for item in part.items(MOST_FACTORS)]
     found = [
         CancellationShare(one["before_start"].length() if "before_start" in one else None, one["share"].share())
@@ -289,110 +307,3 @@ def _parse_cancellation(part: _Given) -> tuple[CancellationShare, ...]:
         if number and not is_last and (entry.before_start or 0) >= (found[number - 1].before_start or 0):
             raise given[number]["before_start"].refuse("a shorter one than in the entry before it")
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """A value of the document, and the path that leads to it."""
-
-    value: Any
-    path: tuple[str | int, ...] = ()
-
-    @property
-    def place(self) -> Place:
-        return in_body(*self.path) if self.path else Place("the price list", in_body().at)
-
-    def refuse(self, wanted: str) -> InvalidInput:
-        match self.value:
-            case str():
-                shown = self.value
-            case list() | dict():
-                shown = "a list" if isinstance(self.value, list) else "an object"
-            case _:
-                shown = f"{json.dumps(self.value)} (no string)"
-        return self.place.invalid(shown, wanted, "invalid_value")
-
-    def fields(self, needed: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, _Given]:
-        """Return the parts of an object by their keys."""
-        allowed = ", ".join((*needed, *optional))
-        if not isinstance(self.value, dict):
-            raise self.refuse(f"an object with {allowed}")
-        found = {key: _Given(value, (*self.path, key[:80])) for key, value in self.value.items()}
-        for key in needed:
-            if key not in found:
-                place = in_body(*self.path, key)
-                sentence = f"{place.name} is missing; the needed fields are: {', '.join(needed)}"
-                raise InvalidInput(sentence, code="missing_field", at=place.at)
-        for key, part in found.items():
-            if key not in needed and key not in optional:
-                sentence = f"{part.place.name} is unknown; the allowed fields are: {allowed}"
-                raise InvalidInput(sentence, code="unknown_field", at=part.place.at)
-        return found
-
-    def items(self, most: int) -> Sequence[_Given]:
-        """Return the parts of a list."""
-        if not isinstance(self.value, list) or len(self.value) > most:
-            raise self.refuse(f"a list of at most {most} entries")
-        return [_Given(value, (*self.path, number)) for number, value in enumerate(self.value)]
-
-    def match(self, pattern: re.Pattern[str], wanted: str) -> str:
-        if not isinstance(self.value, str) or not pattern.fullmatch(self.value):
-            raise self.refuse(wanted)
-        return self.value
-
-    def text(self) -> str:
-        if not isinstance(self.value, str):
-            raise self.refuse("a string")
-        return self.value
-
-    def one_of(self, words: Sequence[str]) -> str:
-        if self.value not in words:
-            raise self.refuse(f"one of {', '.join(words)}")
-        return str(self.value)
-
-    def whole(self, least: int, most: int) -> int:
-        if type(self.value) is not int or not least <= self.value <= most:
-            raise self.refuse(f"a whole number from {least} to {most}, without quotes")
-        return self.value
-
-    def amount(self) -> int:
-        wanted = 'an amount as a string, such as "3.20", with at most 9 digits and 6 decimals'
-        return int(Fraction(self.match(_AMOUNT, wanted)) * NANO)
-
-    def factor(self, least: int | None = None) -> Fraction:
-        """Return a factor that is more than 0, or if that is the ``least``, not less."""
-        bound = "more than 0" if least is None else f"at least {least}"
-        wanted = f'a factor as a string, such as "1.25", {bound} and below 1000, with at most 6 decimals'
-        factor = Fraction(self.match(_FACTOR, wanted))
-        if not factor and least is None:
-            raise self.refuse(wanted)
-        return factor
-
-    def share(self) -> Fraction:
-        wanted = 'a share from "0" to "1" as a string, such as "0.25", with at most 6 decimals'
-        share = Fraction(self.match(_FACTOR, wanted))
-        if share > 1:
-            raise self.refuse(wanted)
-        return share
-
-    def length(self) -> int:
-        length = dates.duration(self.text(), self.place)
-        if length.years or length.months:
-            raise self.refuse("a duration without years and months, such as P7D, PT24H or PT1M")
-        return length.days * DAY + length.seconds
-
-    def time(self) -> int:
-        text = self.match(_TIME, "a time of day from 00:00 to 24:00, such as 09:00")
-        return (int(text[:2]) * 3600 + int(text[3:]) * 60) % DAY
-
-    def first_time(self) -> int:
-        if self.value == "24:00":
-            raise self.refuse("00:00, on the days after these")
-        return self.time()
-
-    def requirement(self) -> Requirement:
-        try:
-            return parse_requirement(self.value, field=self.place.name)
-        except InvalidInput as error:
-            error.pointer = self.place.at.name
-            raise

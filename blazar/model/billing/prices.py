@@ -18,9 +18,10 @@ from blazar.model.billing.charges import (
     price_seconds,
     sum_lines,
 )
+from blazar.model.billing.power import estimate_energy
 from blazar.model.billing.price_lists import PriceList, find_list
 from blazar.model.billing.rating import BookedPart, ChargeTerms, PricedUse, price_fee, rate
-from blazar.model.use.resource_hours import epoch
+from blazar.model.use.resource_hours import KWH, epoch
 
 LONGEST = timedelta(days=20 * 366)
 """Of what is longer the price is not computed: it would have a line for each of its months."""
@@ -30,7 +31,7 @@ LONGEST = timedelta(days=20 * 366)
 class PricedAmount:
     """How many of a measure a reservation has by one price, of how many that it is booked with by any.
 
-    ``number`` is the place of the reservation.
+    ``number`` is the place of the reservation. Of the measure ``kwh`` the amount are milliwatts.
     """
 
     reservation_id: str
@@ -45,17 +46,20 @@ class PricedAmount:
 class PricePart:
     """A part of a price: ``count`` of a measure for ``hours`` each, with a price of an hour and a factor.
 
-    ``reservation`` is the place of the reservation in the lease; numbers are decimals.
+    ``reservation`` is the place of the reservation in the lease; numbers are decimals. Of what hosts will draw, by an
+    estimate, it has the kilowatt-hours and the price of one instead.
     """
 
     reservation: int
     sku: str
     measure: str
-    count: int
-    hours: str
-    per_hour: str
+    count: int | None
+    hours: str | None
+    per_hour: str | None
     factor: str
     amount: str
+    kwh: str | None = None
+    per_kwh: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,8 @@ class LeasePrice:
 
     ``price_list`` is the version by which its start is charged. ``if_cancelled`` begins when it was booked, or now.
     ``charged`` is what its project has been charged for it so far, None of what is not booked: only that has a fee,
-    parts and a list. ``difference`` is by how much a change that is not made would make it dearer.
+    parts and a list. ``difference`` is by how much a change that is not made would make it dearer. ``estimated`` is
+    what of the amount is for energy, of which only an estimate is known; None: energy has no price, or it is booked.
     """
 
     amount: str
@@ -83,6 +88,7 @@ class LeasePrice:
     if_cancelled: tuple[CancellationCost, ...] = ()
     charged: str | None = None
     difference: str | None = None
+    estimated: str | None = None
 
     @property
     def value(self) -> Fraction:
@@ -109,21 +115,28 @@ class QuotedLease:
         return find_list(lists, self.booked_at, self.window.start)
 
     def list_uses(self) -> Iterator[PricedUse]:
-        """Yield its uses."""
-        for one in self.amounts:
-            yield PricedUse(
-                reservation_id=one.reservation_id,
-                sku=one.sku,
-                amount=one.amount,
-                booked_amount=one.booked,
-                window=self.window,
-                rounded_from=self.window.start,
-            )
+        """Yield its uses of what is reserved."""
+        return (self._make_use(one, self.window.start) for one in self.amounts if one.measure != KWH)
+
+    def list_powers(self) -> Iterator[PricedUse]:
+        """Yield its uses of power."""
+        return (self._make_use(one) for one in self.amounts if one.measure == KWH)
+
+    def _make_use(self, one: PricedAmount, rounded_from: datetime | None = None) -> PricedUse:
+        return PricedUse(
+            reservation_id=one.reservation_id,
+            sku=one.sku,
+            amount=one.amount,
+            booked_amount=one.booked,
+            window=self.window,
+            rounded_from=rounded_from,
+        )
 
     def sum_nano(self, lists: Sequence[PriceList]) -> int:
         """Return what it costs, not rounded."""
         terms = self.terms
-        return sum_lines(rate(self.list_uses(), lists, terms)) + price_fee(lists, terms)
+        energy = estimate_energy(self.list_powers(), lists, terms)
+        return sum_lines((*rate(self.list_uses(), lists, terms), *energy)) + price_fee(lists, terms)
 
 
 def quote(quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
@@ -133,19 +146,48 @@ def quote(quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
         return None
     terms = quoted.terms
     lines = rate(quoted.list_uses(), lists, terms)
+    energy = estimate_energy(quoted.list_powers(), lists, terms)
     fee_nano = price_fee(lists, terms)
     return LeasePrice(
-        amount=show_amount(sum_lines(lines) + fee_nano, first.decimals),
+        amount=show_amount(sum_lines(lines) + sum_lines(energy) + fee_nano, first.decimals),
         currency=first.currency,
         price_list=first.version,
         fee=show_exactly(fee_nano, first.decimals),
-        parts=tuple(_list_parts(lines, quoted.amounts, first.decimals)),
+        parts=(
+            *_list_parts(lines, quoted.amounts, first.decimals),
+            *_list_energy(energy, quoted.amounts, first.decimals),
+        ),
+        # Of what was not drawn nothing is given back.
         if_cancelled=tuple(_list_cancellation(quoted, terms, lines, lists, first.decimals)),
+        estimated=show_amount(sum_lines(energy), first.decimals) if energy else None,
     )
 
 
+def _list_energy(lines: Iterable[ChargeLine], amounts: Iterable[PricedAmount], decimals: int) -> Iterator[PricePart]:
+    """Yield the parts of a price that are for energy: lines of all months together."""
+    numbers = {one.reservation_id: one.number for one in amounts}
+    found: dict[tuple[str, str, int, Fraction], tuple[int, int]] = {}
+    for line in lines:
+        key = line.reservation_id or "", line.sku or "", line.unit_nano, line.factor
+        wh, nano = found.get(key, (0, 0))
+        found[key] = wh + (line.energy.wh if line.energy else 0), nano + line.nano
+    for (reservation_id, sku, unit, factor), (wh, nano) in found.items():
+        yield PricePart(
+            reservation=numbers[reservation_id],
+            sku=sku,
+            measure=KWH,
+            count=None,
+            hours=None,
+            per_hour=None,
+            factor=show_number(factor),
+            amount=show_exactly(nano, decimals),
+            kwh=show_quotient(wh, 1000),
+            per_kwh=show_exactly(unit, decimals),
+        )
+
+
 def _list_parts(lines: Iterable[ChargeLine], amounts: Iterable[PricedAmount], decimals: int) -> Iterator[PricePart]:
-    """Yield the parts of a price: lines of all months together, and what is rounded up with the rest."""
+    """Yield the parts of a price of what is reserved: lines of all months together, with what is rounded up."""
     counts: dict[tuple[str, str], PricedAmount] = {}
     for one in amounts:
         key = one.reservation_id, one.sku

@@ -12,9 +12,10 @@ from typing import Any
 
 from blazar.model.base.clock import to_second
 from blazar.model.base.dates import in_body
-from blazar.model.base.errors import NotFound
+from blazar.model.base.errors import InvalidInput, NotFound
 from blazar.model.billing.comparison import MonthComparison
 from blazar.model.billing.price_lists import PriceList, find_list, parse_price_list
+from blazar.model.use.resource_hours import KWH
 
 _SECOND = timedelta(seconds=1)
 _KEYS = {"prices": "sku", "projects": "project_id"}
@@ -119,6 +120,20 @@ def check_measures(new: PriceList, published: Iterable[PriceList]) -> None:
         if measure != price.measure:
             wanted = f"{measure}, which {price.sku} is a price of in version {version}, or another sku"
             raise in_body("prices", number, "measure").invalid(price.measure, wanted, "invalid_value")
+
+
+def check_energy(new: PriceList, *, is_recorded: bool) -> None:
+    """Raise InvalidInput if energy has a price, and nothing is recorded of it: nothing would ever be charged."""
+    if is_recorded:
+        return
+    for number, price in enumerate(new.prices):
+        if price.measure == KWH:
+            place = in_body("prices", number, "measure")
+            raise InvalidInput(
+                f"{place.name} is {KWH}, and what hosts draw is not recorded here; set [energy] enabled = true for all "
+                "managers first, or leave this price out",
+                at=place.at,
+            )
 
 
 def list_left_out(new: PriceList, published: Iterable[PriceList]) -> tuple[str, ...]:

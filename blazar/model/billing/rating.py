@@ -236,7 +236,7 @@ def _rate_use(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) ->
         if start >= use.window.end:
             return
         use = replace(use, window=Window(start, use.window.end))
-    cuts = _list_cuts(use, lists, terms)
+    cuts = list_cuts(use, lists, terms)
     for begin, over in pairwise(cuts):
         yield from _rate_span(use, begin, over, lists, terms)
     if use.rounded_from is not None:
@@ -246,7 +246,7 @@ def _rate_use(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) ->
 def _round_up(use: PricedUse, begin: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[_Piece]:
     """Yield the seconds by which the time of a reservation is rounded up, at the price of its last second."""
     end, seconds = epoch(use.window.end), epoch(use.window.end) - epoch(begin)
-    found = _find_list(use, use.window.end - _SECOND, lists, terms)
+    found = find_list_of(use, use.window.end - _SECOND, lists, terms)
     if found is None or not (more := found.round_time(seconds) - seconds):
         return
     for key, _, *last in _rate_span(use, end - 1, end, lists, terms):
@@ -257,18 +257,18 @@ def _round_up(use: PricedUse, begin: datetime, lists: Sequence[PriceList], terms
 
 def _find_rounded_end(use: PricedUse, kept: Window, lists: Sequence[PriceList], terms: ChargeTerms) -> datetime:
     """Return until when what is kept is charged, its time rounded up: for that nobody pays as given back, too."""
-    found = _find_list(use, kept.end - _SECOND, lists, terms)
+    found = find_list_of(use, kept.end - _SECOND, lists, terms)
     seconds = epoch(kept.end) - epoch(kept.start)
     return kept.end if found is None else later(kept.start, timedelta(seconds=found.round_time(seconds)))
 
 
-def _find_list(use: PricedUse, instant: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> PriceList | None:
+def find_list_of(use: PricedUse, instant: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> PriceList | None:
     """Return the list by which a use is charged at an instant."""
     part = terms.find_part(instant, use)
     return find_list(lists, max(part.listed_at or part.booked_at, part.booked_at), instant)
 
 
-def _list_cuts(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Sequence[int]:
+def list_cuts(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Sequence[int]:
     """Return the instants between which a use has one rate, but for the hours of the day; with its begin and end."""
     window = use.window
     edges = {one.valid_from for one in lists}
@@ -287,7 +287,7 @@ def _rate_span(
 ) -> Iterator[_Piece]:
     """Yield the time of a span in which only the hours of the day change the price; none of what costs no share."""
     instant = datetime.fromtimestamp(start, UTC)
-    found = _find_list(use, instant, lists, terms)
+    found = find_list_of(use, instant, lists, terms)
     price = None if found is None else found.find_price(use.sku)
     of_line = _count_months(instant), use.reservation_id, use.sku
     if found is None or price is None:
@@ -302,7 +302,7 @@ def _rate_span(
     factor = _multiply(found.find_booking_factor(terms.project_id, part.lead, use.booked_amount), share)
     for time in split_by_hours(found.hours, found.zone, start, end):
         of_time = _multiply(factor, time.factor)
-        key = _LineKey(*of_line, category, status, found.version, price.per_hour, of_time)
+        key = _LineKey(*of_line, category, status, found.version, price.unit_nano, of_time)
         yield key, time.seconds, time.start, time.end
 
 

@@ -3,8 +3,9 @@
 
 It is the closing's own function that computes it once more. What was given back was computed from what the lease had
 before, which is no fact any more; and what leases that were split or merged in use were charged for is a fact of
-another one since. Of these each charge is computed from the time and the factor that it says itself, by its list.
-That none of them is lost, or has another amount than it was written with, is seen by what the accounts say of it.
+another one since. Of these, and of energy, each charge is computed from the time, or watt-hours, and the factor that it
+says itself, by its list. That none of them is lost, or has another amount than it was written with, is seen by what the
+accounts say of it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from datetime import date, datetime
 
 from blazar.model.base.clock import to_second
 from blazar.model.billing.accounts import AccountState, LeaseAccount
-from blazar.model.billing.charges import Charge, ChargeCategory, ChargeLine, price_seconds, take_share
+from blazar.model.billing.charges import Charge, ChargeCategory, ChargeLine, price_energy, price_seconds, take_share
 from blazar.model.billing.ledger import close_account
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import show_exactly
@@ -24,7 +25,7 @@ from blazar.model.billing.rating import ChargeTerms, rate_fee
 from blazar.model.billing.uses import LeaseFacts
 
 _OF_FACTS = (ChargeCategory.USAGE, ChargeCategory.ROUNDING_UP, ChargeCategory.FEE)
-_OF_ITSELF = (ChargeCategory.CANCELLATION, ChargeCategory.EARLY_RETURN)
+_OF_ITSELF = (ChargeCategory.CANCELLATION, ChargeCategory.EARLY_RETURN, ChargeCategory.ENERGY)
 _COMPARED = (*_OF_FACTS, *_OF_ITSELF)
 
 
@@ -152,15 +153,17 @@ def _recompute(
 
 
 def _count_again(line: ChargeLine, lists: Sequence[PriceList]) -> ChargeLine:
-    """Return a line with the amount that follows from its time and its factor by its price list."""
+    """Return a line with the amount that follows from its time, or energy, and its factor by its price list."""
     prices = next((one for one in lists if one.version == line.version), None)
     if prices is None:
         return replace(line, nano=0)
     if line.sku is None:
         return replace(line, nano=take_share(prices.fee, line.factor))
     price = prices.find_price(line.sku)
-    per_hour = 0 if price is None else price.per_hour
-    return replace(line, nano=price_seconds(per_hour, line.factor, line.resource_seconds))
+    unit_nano = 0 if price is None else price.unit_nano
+    if line.energy is not None:
+        return replace(line, nano=price_energy(unit_nano, line.factor, line.energy.wh))
+    return replace(line, nano=price_seconds(unit_nano, line.factor, line.resource_seconds))
 
 
 def find_begin(account: LeaseAccount, *, is_first: bool) -> datetime:
@@ -195,7 +198,7 @@ def _list_answers(charges: Sequence[Charge], month: date) -> Iterator[int]:
 
 def _find_corrected(charges: Sequence[Charge], month: date) -> int | None:
     """Return the first charge of a month that can be corrected, else one of another month."""
-    known = [one for one in charges if one.corrects is None and one.line.category is not ChargeCategory.ENERGY]
+    known = [one for one in charges if one.corrects is None and not one.line.is_only_told]
     of_month = [charge for charge in known if charge.line.month == month]
     return next((charge.id for charge in (*of_month, *known)), None)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from math import ceil
 
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import BilledLease, open_account
@@ -19,7 +20,7 @@ from blazar.model.billing.ledger import Planned, fit_account, plan_account
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import PricedAmount, QuotedLease
 from blazar.model.billing.uses import BookedUse, LeaseFacts
-from blazar.model.use.resource_hours import MonthSpending, ReachedShare, SpendingByMonth, SpendLimit, find_reached
+from blazar.model.use.resource_hours import KWH, MonthSpending, ReachedShare, SpendingByMonth, SpendLimit, find_reached
 
 MOST_MONTHS = 12
 """How many months ahead a start is looked for that would fit."""
@@ -214,11 +215,15 @@ def _scale(quoted: QuotedLease, part: Fraction, lists: Sequence[PriceList]) -> Q
 
     def find_price(one: PricedAmount) -> int:
         price = None if prices is None else prices.find_price(one.sku)
-        return 0 if price is None else price.per_hour
+        return 0 if price is None else price.unit_nano
 
     left: dict[tuple[str, str], int] = {}
     amounts = []
     for one in sorted(quoted.amounts, key=find_price, reverse=True):
+        if one.measure == KWH:
+            # Rounded up: nobody knows which of the hosts would be left.
+            amounts.append(replace(one, amount=ceil(one.amount * part)))
+            continue
         total = int(one.booked * part)
         key = one.reservation_id, one.measure
         amount = min(one.amount, left.get(key, total))

@@ -171,7 +171,7 @@ def check_correction(corrected: Charge, request: CorrectionRequest) -> None:
             code="invalid_value",
             at=pointer_to(("corrects",)),
         )
-    if corrected.line.category is ChargeCategory.ENERGY:
+    if corrected.line.is_only_told:
         raise InvalidInput(
             f"corrects is {corrected.id}, which tells energy and costs nothing; give a charge of usage or of a fee",
             code="invalid_value",

@@ -12,10 +12,16 @@ from itertools import pairwise
 from blazar.model.base.window import Window
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.rating import PricedUse
-from blazar.model.resources.resource import PropertyValue
+from blazar.model.energy.book import EnergyHost
+from blazar.model.resources.resource import HOST, Resource
+from blazar.model.use.resource_hours import KWH, VCPU
 
+CPUS = ("VCPU", "PCPU")
 Skus = Mapping[str, int]
-"""The prices by which something is charged, each with how many of its measure its reservation was booked with."""
+"""The prices by which something is charged, each with how many of its measure its reservation was booked with.
+
+That of energy has the milliwatts of a host, or of one of its VCPUs, by its data sheet then.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +76,75 @@ class LeaseFacts:
 
 def choose_skus(
     booked: Sequence[tuple[str, Mapping[str, int]]],
-    properties: Sequence[Mapping[str, PropertyValue]],
+    resources: Sequence[Resource | None],
     prices: PriceList,
 ) -> list[Skus]:
     """Return by which prices each of some things is charged, that reservations get with these measures of them.
 
-    ``properties`` are those of the resource of each.
+    ``resources`` are those of which they are; None: nothing is known of it.
     """
     totals: dict[str, Counter[str]] = defaultdict(Counter)
     for reservation_id, amounts in booked:
         totals[reservation_id].update(amounts)
     found: list[Skus] = []
-    for (reservation_id, amounts), known in zip(booked, properties, strict=True):
+    prices_energy = prices.prices_energy
+    for (reservation_id, amounts), resource in zip(booked, resources, strict=True):
+        known = {} if resource is None else resource.properties
         chosen = {measure: prices.choose_price(measure, known) for measure in amounts}
-        found.append(
-            {price.sku: totals[reservation_id][measure] for measure, price in chosen.items() if price is not None}
-        )
+        skus = {price.sku: totals[reservation_id][measure] for measure, price in chosen.items() if price is not None}
+        if prices_energy and (str(HOST) in amounts or VCPU in amounts):
+            power = prices.choose_price(KWH, known)
+            skus |= {} if power is None else {power.sku: _rate_power(resource, str(HOST) in amounts, prices)}
+        found.append(skus)
     return found
+
+
+def _rate_power(resource: Resource | None, is_whole: bool, prices: PriceList) -> int:
+    """Return the milliwatts of a host, or of one of its VCPUs, by its data sheet; 0 if that tells nothing."""
+    if resource is None:
+        return 0
+    host = EnergyHost.of(resource.capabilities, {}, sum(map(resource.capacity.get, CPUS)), prices.load)
+    drawn = host.meter.steady_draw
+    if drawn is None:
+        return 0
+    return drawn if is_whole else round(drawn * host.take_share(1))
+
+
+def list_power_skus(lists: Iterable[PriceList]) -> frozenset[str]:
+    """Return the prices of what hosts draw."""
+    return frozenset(price.sku for prices in lists for price in prices.prices if price.measure == KWH)
+
+
+def find_power_sku(use: BookedUse, skus: frozenset[str]) -> str | None:
+    """Return which of these prices what the host of a use draws has; None: it has none."""
+    return next((sku for sku in use.skus or () if sku in skus), None) if skus else None
+
+
+def size_power(amounts: Mapping[str, int]) -> int:
+    """Return of how many hosts, or VCPUs, the power is counted of what a reservation has, by measure."""
+    return amounts.get(KWH) or amounts.get(str(HOST)) or amounts.get(VCPU, 0)
+
+
+def make_power_use(facts: LeaseFacts, use: BookedUse, window: Window, sku: str) -> PricedUse:
+    """Return a use as one of power in a window of it, by the milliwatts that were known when it was booked."""
+    return PricedUse(
+        reservation_id=use.reservation_id,
+        sku=sku,
+        amount=size_power(use.amounts) * (use.skus or {})[sku],
+        booked_amount=1,
+        window=window,
+        added_at=use.booked_at,
+        handed_over_at=facts.starts.get(use.reservation_id, ReservationStart()).at,
+        outages=_list_outages(facts, use, window),
+    )
+
+
+def list_powers(facts: LeaseFacts, span: Window, lists: Sequence[PriceList]) -> list[PricedUse]:
+    """Return the uses of power of a lease in a span that is not over."""
+    if not (skus := list_power_skus(lists)):
+        return []
+    met = ((use, _meet(use.window, span), find_power_sku(use, skus)) for use in facts.uses)
+    return [make_power_use(facts, use, window, sku) for use, window, sku in met if window and sku is not None]
 
 
 def list_priced(facts: LeaseFacts, span: Window, lists: Sequence[PriceList], *, is_quote: bool) -> list[PricedUse]:
@@ -104,7 +162,8 @@ def list_priced(facts: LeaseFacts, span: Window, lists: Sequence[PriceList], *, 
             continue
         ends = window.end == lasts[use.reservation_id]
         for sku, booked in (use.skus or {}).items():
-            if not (amount := use.amounts.get(measures.get(sku, ""), 0)):
+            measure = measures.get(sku, "")
+            if measure == KWH or not (amount := use.amounts.get(measure, 0)):
                 continue
             found.append(
                 PricedUse(

@@ -22,6 +22,9 @@ MEASURES = (*(str(kind) for kind in KINDS), INSTANCE, VCPU, GIGABYTE)
 """What can be counted: resources by kind; servers on shared hosts by number and by VCPUs (PCPUs included); volumes also
 by GiB."""
 
+KWH = "kwh"
+"""The energy that hosts draw. It has a price, and is no count: what it will be is only known by an estimate."""
+
 
 @cache
 def measures() -> tuple[str, ...]:

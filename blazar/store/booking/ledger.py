@@ -35,7 +35,7 @@ from blazar.model.calendar.allocations import Allocation
 from blazar.model.energy.book import NO_ENERGY, EnergyBook, EnergyTerms
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EndReason, EventType, LeaseStatus
-from blazar.model.resources.resource import PropertyValue
+from blazar.model.resources.resource import Resource
 from blazar.model.use.resource_hours import ReachedShare, measure_amounts
 from blazar.store.billing import accounts as rows
 from blazar.store.billing.charges import read_totals
@@ -113,18 +113,17 @@ class LedgerWork:
         prices = find_list(self.lists, at, max(at, wanted[0].window.start))
         if prices is None:
             return [NO_TAG] * len(wanted)
-        known: dict[int, Mapping[str, PropertyValue]] = {}
+        known: dict[int, Resource] = {}
         for kind in sorted({allocation.kind for allocation in wanted}):
             # It was read for this booking a moment ago.
             catalog = self.catalogs.latest(kind) or self.catalogs.read(self.connection, kind)
             known |= {
-                a.resource_id: catalog.by_id[a.resource_id].properties
+                a.resource_id: catalog.by_id[a.resource_id]
                 for a in wanted
                 if a.kind == kind and a.resource_id in catalog.by_id
             }
         booked = [(a.reservation_id, measure_amounts(a.kind, a.count, a.per_instance)) for a in wanted]
-        properties = [known.get(a.resource_id, {}) for a in wanted]
-        chosen = choose_skus(booked, properties, prices)
+        chosen = choose_skus(booked, [known.get(a.resource_id) for a in wanted], prices)
         self._booked[wanted[0].lease_id] = [
             BookedUse(a.reservation_id, a.resource_id, a.window, amounts, skus)
             for a, (_, amounts), skus in zip(wanted, booked, chosen, strict=True)

@@ -19,6 +19,8 @@ def describe_price(price: Price, zone: tzinfo) -> str:
     if price.difference is not None:
         more = price.difference.lstrip("-")
         costs += f", {more} {'less' if price.difference.startswith('-') else 'more'} than now"
+    if price.estimated is not None:
+        costs += f", of which {price.estimated} are for energy, by an estimate"
     if price.charged is not None and price.charged.strip("0."):
         costs += f", of which {price.charged} were charged"
     for cost in price.if_cancelled:
@@ -34,4 +36,7 @@ def list_costs(price: Price, zone: tzinfo) -> Iterator[str]:
         yield f"  fee: {price.fee}"
     for part in price.parts:
         factor = "" if part.factor == "1" else f" × {part.factor}"
+        if part.kwh is not None:
+            yield f"  {part.sku}: {part.kwh} kWh × {part.per_kwh}{factor} = {part.amount}, by an estimate"
+            continue
         yield f"  {part.sku}: {part.count} × {part.hours} h × {part.per_hour}{factor} = {part.amount}"

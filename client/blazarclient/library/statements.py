@@ -16,7 +16,8 @@ from blazarclient.library.transport import Transport, part_of_path
 class Charge:
     """A line of the ledger. Amounts are decimals as texts; ``start`` and ``end`` are the time that it is for.
 
-    Lines of the category ``energy`` cost nothing: ``energy_wh`` are watt-hours, ``gco2`` grams of CO2e.
+    Of lines of the category ``energy`` ``energy_wh`` are watt-hours, ``gco2`` grams of CO2e; only those with a sku cost
+    something, by the kilowatt-hour.
     """
 
     id: int

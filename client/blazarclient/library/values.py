@@ -226,7 +226,10 @@ class Reminder:
 
 @dataclass(frozen=True, kw_only=True)
 class PricePart:
-    """A part of a price: ``count`` of a measure for ``hours`` each. Numbers are decimals."""
+    """A part of a price: ``count`` of a measure for ``hours`` each. Numbers are decimals.
+
+    Of energy it has ``kwh`` and ``per_kwh`` instead, by an estimate.
+    """
 
     reservation: int = 0
     sku: str = ""
@@ -234,6 +237,8 @@ class PricePart:
     count: int = 0
     hours: str = ""
     per_hour: str = ""
+    kwh: str | None = None
+    per_kwh: str | None = None
     factor: str = ""
     amount: str = ""
 
@@ -252,6 +257,7 @@ class Price:
 
     ``charged`` is what its project has been charged so far, None of what is not booked: only that has a fee, parts and
     the version of a list. ``difference`` is how much more a change would make it cost, in the answer to a dry run.
+    ``estimated`` is what of the amount is for energy, by an estimate; None if that has no price, or it is booked.
     """
 
     amount: str
@@ -262,6 +268,7 @@ class Price:
     if_cancelled: tuple[CancellationCost, ...] = ()
     charged: str | None = None
     difference: str | None = None
+    estimated: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.model.base.clock import zulu
+from blazar.model.energy.book import EnergyTerms
 from blazar.model.leases.requests import LeaseChange, ReservationChange
+from blazar.model.resources.changes import ResourceChange
+from blazar.model.resources.resource import HOST
 from blazar.store.sql.tables import metadata, planned
 from tests.api.conftest import app_of, client_of, token
 from tests.prices import publish
@@ -68,6 +71,55 @@ def test_a_dry_run_says_what_a_lease_costs_and_how_that_came_about(http, world):
             {"until": "2030-04-03T12:00:00Z", "amount": "6.50"},
         ],
     }
+
+
+POWER = [{"sku": "host", "measure": "host", "per_hour": "0.80"}, {"sku": "power", "measure": "kwh", "per_kwh": "0.30"}]
+
+
+@pytest.fixture
+def metered(a_world):
+    """Return a world that records what its hosts draw: 300 W at half of their load, 320 W at 0.6 of it."""
+    world = a_world(energy=EnergyTerms(records=True))
+    for host in world.store.resources.catalog(HOST).resources:
+        sheet = {"power_idle_w": "200", "power_max_w": "400"}
+        world.manager.resources.change(HOST, host.external_id, ResourceChange(sheet))
+    publish(world, **PRICES, prices=POWER, pue="1.5", load="0.6")
+    return world
+
+
+def test_a_quote_has_an_estimate_of_energy_and_says_that_it_is_one(metered):
+    http = client_of(app_of(metered.manager))
+    price = ask(http, "/v1/leases?dry_run=true", a_lease()).json["lease"]["price"]
+    # 2 × 4 h × 320 W × 1.5 × 0.30 EUR are 1.152 EUR beside the 13.00 EUR.
+    assert (price["amount"], price["estimated"]) == ("14.15", "1.15")
+    assert price["parts"][1] == {
+        "reservation": 0,
+        "sku": "power",
+        "measure": "kwh",
+        "kwh": "2.56",
+        "per_kwh": "0.30",
+        "factor": "1.5",
+        "amount": "1.152",
+    }
+    # What is not drawn is not given back either.
+    assert price["if_cancelled"][-1]["amount"] == "6.50"
+    booked = ask(http, "/v1/leases", a_lease(max_price="14.15")).json["lease"]["price"]
+    assert (booked["amount"], "estimated" in booked) == ("14.15", False)
+
+
+@pytest.mark.parametrize("most", ["6.00", "9.00", "14.14"])
+def test_what_is_said_to_fit_with_its_energy_is_accepted(metered, most):
+    http = client_of(app_of(metered.manager))
+    (error,) = ask(http, "/v1/leases?dry_run=true", a_lease(max_price=most)).json["errors"]
+    assert error["data"]["price"] == "14.15"
+    assert error["data"]["fits"]
+    for fit in error["data"]["fits"]:
+        changed = {key: fit[key] for key in ("start_date", "end_date") if key in fit}
+        if "reservations" in fit:
+            changed["reservations"] = [{**TWO[0], **one} for one in fit["reservations"]]
+        answer = ask(http, "/v1/leases?dry_run=true", a_lease(max_price=most, **changed))
+        assert answer.status_code == 200, (fit, answer.json)
+        assert answer.json["lease"]["price"]["amount"] == fit["price"]
 
 
 def test_a_list_that_is_published_while_a_lease_is_booked_is_that_of_its_price(http, world, monkeypatch):

@@ -63,6 +63,16 @@ def test_a_quote_is_told_part_by_part() -> None:
     assert told == ["673.80 EUR", "  fee: 5.00", "  a100: 4 × 17 h × 3.20 × 1.25 = 272.00"]
 
 
+def test_energy_is_told_as_an_estimate() -> None:
+    part = {"reservation": 0, "sku": "power", "measure": "kwh", "kwh": "14.4", "per_kwh": "0.30", "factor": "1.5"}
+    quoted = {**PRICE, "parts": [{**part, "amount": "6.48"}], "if_cancelled": [], "estimated": "6.48"}
+    assert list(list_costs(decode(Price, quoted), ZoneInfo("UTC"))) == [
+        "673.80 EUR, of which 6.48 are for energy, by an estimate",
+        "  fee: 5.00",
+        "  power: 14.4 kWh × 0.30 × 1.5 = 6.48, by an estimate",
+    ]
+
+
 def test_the_maximum_of_a_change_is_sent_as_it_is_given(run: Run, service: Any) -> None:
     run("lease", "update", "1", "--max-price", "20.00", "--name", "other")
     assert sent(service, "PUT")[-1].json() == {"name": "other", "max_price": "20.00"}

@@ -14,8 +14,12 @@ from blazar.enforcement.limits import MaxConcurrentLeasesFilter
 from blazar.enforcement.spend import SpendFilter
 from blazar.model.base.errors import UsageDenied
 from blazar.model.billing.charges import NANO
+from blazar.model.energy.book import EnergyTerms
+from blazar.model.resources.changes import ResourceChange
+from blazar.model.resources.resource import HOST
 from blazar.store.sql.tables import journal
 from tests.manager.billing.ledger import HOUR, act, charged, close, expected, publish, rows
+from tests.manager.billing.ledger import PRICES as BY_HOUR
 from tests.manager.subscriptions.test_delivery import tell
 from tests.manager.subscriptions.test_mails import subscribe
 from tests.statements import counted
@@ -51,6 +55,26 @@ def test_a_lease_that_costs_what_is_left_is_granted_and_a_second_more_is_not(eng
         world.lease(a_host(1), start=30 * HOUR, hours=seconds / 3600 + 1 / 3600)
     world.lease(a_host(1), start=30 * HOUR, hours=seconds / 3600)
     assert expected(world) == 10
+
+
+def test_the_estimate_of_energy_is_held_and_what_fits_is_granted(sqlite):
+    rule = SpendFilter(10 * NANO)
+    world = World(sqlite, hosts=6, filters=[rule], energy=EnergyTerms(records=True))
+    for host in world.store.resources.catalog(HOST).resources:
+        sheet = {"power_idle_w": "200", "power_max_w": "400"}
+        world.manager.resources.change(HOST, host.external_id, ResourceChange(sheet))
+    # An hour of a host costs 1 EUR, and 0.3 kWh more.
+    publish(world, prices=[*BY_HOUR["prices"], {"sku": "power", "measure": "kwh", "per_kwh": "2.00"}])
+    with pytest.raises(UsageDenied) as denied:
+        world.lease(a_host(4), start=30 * HOUR, hours=2)
+    assert data(denied)["requested"] == "12.80"
+    assert data(denied)["fits"]["amount"] == 3
+    with pytest.raises(UsageDenied) as denied:
+        world.lease(a_host(4), start=30 * HOUR, hours=2.5)
+    seconds = data(denied)["fits"]["duration_seconds"]
+    assert seconds == int(3600 * 10 / 6.4)
+    world.lease(a_host(3), start=30 * HOUR, hours=2)
+    assert expected(world) == 9.6
 
 
 def test_fewer_or_another_month_are_offered_and_granted(sqlite):

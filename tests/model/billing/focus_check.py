@@ -45,8 +45,8 @@ WORDS = {
     "ChargeFrequency": {"One-Time", "Usage-Based"},
     "CapacityReservationStatus": {"", "Used", "Unused"},
     "PricingCategory": {"Standard"},
-    "PricingUnit": {"", "Hours", "Leases"},
-    "ConsumedUnit": {"", "Hours", "Leases"},
+    "PricingUnit": {"", "Hours", "Leases", "kWh"},
+    "ConsumedUnit": {"", "Hours", "Leases", "kWh"},
     "ServiceCategory": {"Compute", "Networking", "Storage", "Other"},
     "x_EnergySource": {"", "measured", "rated", "mixed"},
 }
@@ -104,7 +104,10 @@ def _check_cells(row: Mapping[str, str], currency: str) -> None:
         assert not row[name].startswith("-"), f"{name} is below zero"
     for name in ENERGY:
         assert not row[name] or row[name].isdigit(), f"{name} is no whole number"
-    assert (row["SkuId"] == "energy") is bool(row["x_EnergyWh"])
+    assert (row["SkuId"] == "energy" or row["PricingUnit"] == "kWh") is bool(row["x_EnergyWh"])
+    if row["PricingUnit"] == "kWh":
+        assert Fraction(row["PricingQuantity"]) * 1000 == Fraction(row["x_EnergyWh"])
+        assert row["SkuMeter"] == "Energy"
     for name, allowed in WORDS.items():
         assert row[name] in allowed, f"{name} is not one of {allowed}"
     assert PARENTS[row["ServiceSubcategory"]] == row["ServiceCategory"]

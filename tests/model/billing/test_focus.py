@@ -24,6 +24,7 @@ from blazar.model.billing.charges import (
     ChargeStatus,
     LineEnergy,
     format_nano,
+    price_energy,
 )
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.rating import PricedUse, rate, rate_fee
@@ -98,6 +99,28 @@ def test_energy_has_a_row_that_costs_nothing(gco2):
     assert row["ChargeDescription"] == "2.25 kWh in 2.5 hours of hosts, free"
 
 
+POWER = {"sku": "power", "measure": "kwh", "per_kwh": "0.301234"}
+
+
+def a_priced_energy(prices: PriceList, wh: int = 2250) -> ChargeLine:
+    factor = prices.find_energy_factor("p")
+    nano = price_energy(prices.prices[-1].unit_nano, factor, wh)
+    told = {"sku": "power", "version": 1, "unit_nano": prices.prices[-1].unit_nano, "factor": factor, "nano": nano}
+    return replace(an_energy(wh=wh), **told)
+
+
+def test_energy_that_has_a_price_is_billed_by_the_kilowatt_hour():
+    prices = a_list(prices=[POWER], pue="1.5", projects=PROJECT)
+    text = bill([a_priced_energy(prices)], [prices], decimals=9)
+    (row,) = check_bill(text, amount="0.81333180", currency="EUR")
+    assert (row["SkuId"], row["SkuMeter"], row["SkuPriceId"]) == ("power", "Energy", "power/1/1.5")
+    assert (row["PricingQuantity"], row["PricingUnit"], row["ConsumedUnit"]) == ("2.25", "kWh", "kWh")
+    # The price of the list, and that of the project, times what the site adds.
+    assert (row["ListUnitPrice"], row["ContractedUnitPrice"]) == ("0.451851", "0.3614808")
+    assert (row["x_EnergyWh"], row["x_EnergySource"], row["x_CarbonGrams"]) == ("2250", "mixed", "700")
+    assert row["ChargeDescription"] == "2.25 kWh of power, mixed, factor 1.2"
+
+
 def text_amount(text: str) -> str:
     """Return the sum of what is billed, by the text alone."""
     head, *rows = text.splitlines()
@@ -145,3 +168,15 @@ def test_products_and_sums_come_out_for_all_prices(price, factor, discount, amou
         window=Window(MONTH.start, MONTH.start + timedelta(seconds=seconds)),
     )
     bill(rate([use], [prices], booked("2030-04-01T00:00")), [prices], decimals=decimals)
+
+
+@settings(max_examples=cases(300))
+@given(amounts, amounts, amounts, st.integers(0, 10**9), st.integers(0, 9))
+def test_products_and_sums_come_out_for_all_prices_of_energy(price, pue, discount, wh, decimals):
+    prices = a_list(
+        prices=[{**POWER, "per_kwh": price}],
+        pue=f"1{pue[-7:]}",
+        projects=[{"project_id": "p", "factor": discount[-10:]}],
+        decimals=decimals,
+    )
+    bill([a_priced_energy(prices, wh)], [prices], decimals=decimals)

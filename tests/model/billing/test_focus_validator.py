@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.model.billing.builders import a_correction
-from tests.model.billing.test_focus import PROJECT, bill, some_lines
+from tests.model.billing.test_focus import POWER, PROJECT, a_priced_energy, an_energy, bill, some_lines
 from tests.model.billing.test_rating import WORKING_HOURS, a_list
 from tests.upstream import FOCUS, FOCUS_REQUIREMENTS, programs
 
@@ -94,6 +94,8 @@ def list_failures(validator: Path, rules: Path, file: Path) -> set[str]:
 
 def a_bill(currency: str) -> str:
     prices = a_list(
+        prices=[{"sku": "host-a100", "measure": "host", "per_hour": "3.20"}, POWER],
+        pue="1.4",
         hours=[WORKING_HOURS],
         projects=PROJECT,
         cancellation=[{"share": "0.25"}],
@@ -102,7 +104,8 @@ def a_bill(currency: str) -> str:
         currency=currency,
     )
     more = a_correction(-7_100_000_001), a_correction(3, id=10)
-    return bill(some_lines(prices), [prices], *more, currency=currency)
+    lines = [*some_lines(prices), an_energy(), a_priced_energy(prices)]
+    return bill(lines, [prices], *more, currency=currency)
 
 
 @pytest.mark.parametrize("currency", ["EUR", "SU"])

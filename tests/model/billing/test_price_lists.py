@@ -53,7 +53,7 @@ def refusal(**changes: Any) -> InvalidInput:
 
 def test_the_example_is_read_to_the_last_digit():
     found = a_list()
-    assert [(price.sku, price.per_hour) for price in found.prices] == [
+    assert [(price.sku, price.unit_nano) for price in found.prices] == [
         ("host-a100", 3_200_000_000),
         ("host", 800_000_000),
         ("vcpu", 13_000_000),
@@ -111,7 +111,7 @@ def named(pointer: str) -> str:
         ({"valid_from": "soon"}, "/valid_from", "soon", f"{dates.DATE_ONLY}, or a day such as 2030-04-01"),
         ({"time_zone": "Mars"}, "/time_zone", "Mars", "the name of a time zone such as Europe/Paris, or UTC"),
         ({"prices": {}}, "/prices", "an object", "a list of at most 200 entries"),
-        ({"prices": [3]}, "/prices/0", "3 (no string)", "an object with sku, measure, per_hour, requirement"),
+        ({"prices": [3]}, "/prices/0", "3 (no string)", "an object with sku, measure, per_hour, per_kwh, requirement"),
         (
             *({"prices": [a_price(sku="a b")]}, "/prices/0/sku", "a b"),
             "a name of letters, digits and ._- such as host-a100",
@@ -120,7 +120,9 @@ def named(pointer: str) -> str:
             *({"prices": [a_price(), a_price()]}, "/prices/1/sku", "host"),
             "another name: a price before it has this one",
         ),
-        ({"prices": [a_price(measure="core")]}, "/prices/0/measure", "core", f"one of {', '.join(measures())}"),
+        ({"prices": [a_price(measure="core")]}, "/prices/0/measure", "core", f"one of {', '.join(measures())}, kwh"),
+        ({"pue": "0.9"}, "/pue", "0.9", FACTOR.replace("more than 0", "at least 1")),
+        ({"load": "1.5"}, "/load", "1.5", SHARE),
         ({"prices": [a_price(per_hour=0.8)]}, "/prices/0/per_hour", "0.8 (no string)", AMOUNT),
         ({"prices": [a_price(per_hour="-1")]}, "/prices/0/per_hour", "-1", AMOUNT),
         ({"prices": [a_price(per_hour="0.0000001")]}, "/prices/0/per_hour", "0.0000001", AMOUNT),

@@ -5,11 +5,12 @@ import { type Watch, useLive } from "./live.ts";
 import { may } from "./session.ts";
 import type { Instant, Json, Requirement } from "./types.ts";
 
-/** What one of a measure costs by the hour, if the resource meets the requirement. */
+/** What one of a measure costs by the hour, or energy by the kilowatt-hour, if the resource meets the requirement. */
 export interface PriceEntry {
   sku: string;
   measure: string;
-  per_hour: string;
+  per_hour?: string;
+  per_kwh?: string;
   requirement?: Requirement;
 }
 

@@ -278,14 +278,17 @@ export interface Wish {
   before_end?: BeforeEnd;
 }
 
-/** What a reservation costs in hours of one price. */
+/** What a reservation costs in hours of one price, or in kilowatt-hours, of which it is an estimate. */
 export interface PricePart {
   /** Its place in the lease. */
   reservation: number;
   sku: string;
-  count: number;
-  hours: string;
-  per_hour: string;
+  count?: number;
+  hours?: string;
+  per_hour?: string;
+  /** Of energy, with its price, instead of the three before. */
+  kwh?: string;
+  per_kwh?: string;
   factor: string;
   amount: string;
 }
@@ -302,6 +305,8 @@ export interface Price {
   charged?: string;
   /** Of a change that is not made: how much more it would cost than before. */
   difference?: string;
+  /** What of the amount is for energy, by an estimate; of what is not booked. */
+  estimated?: string;
 }
 
 export interface Opening {

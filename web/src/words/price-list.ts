@@ -19,7 +19,10 @@ const MEASURES: Readonly<Record<string, string>> = {
   instance: "a server",
   vcpu: "a vCPU",
   gigabyte: "a GiB of volumes",
+  kwh: "a kWh that hosts draw",
 };
+/** The measure that has a price by the kilowatt-hour. */
+export const ENERGY = "kwh";
 /** The measures that every service has. */
 export const USUAL_MEASURES: readonly string[] = Object.keys(MEASURES);
 
@@ -68,7 +71,7 @@ const DAYS: Readonly<Record<string, string>> = {
   SU: "Sun",
 };
 
-/** Returns all that a list has besides its prices by the hour. `nameOf`: how a project is called by its id. */
+/** Returns all that a list has besides its prices by the hour, or the kilowatt-hour. `nameOf`: how a project is called by its id. */
 export function rulesOf(document: PriceDocument, nameOf: (id: string) => string = (id) => id): Rule[] {
   const { currency, time_zone } = document;
   const entries = (key: string) => (document[key] ?? []) as readonly Entry[];
@@ -92,6 +95,7 @@ export function rulesOf(document: PriceDocument, nameOf: (id: string) => string 
     { name: "Time", says: roundingInWords(text("minimum"), text("round_up")) },
     { name: "Cancelled", says: entries("cancellation").map((one, index) => cancelInWords(one, index === 0)) },
     { name: "Given back early", says: [`${shareInWords(text("early_return") ?? "0")} of the rest is charged`] },
+    { name: "Energy", says: energyInWords(text("pue"), text("load")) },
     { name: "Not kept", says: [keptInWords(text("late"), text("lost"))] },
   ];
   return found.filter(({ says }) => says.length > 0);
@@ -126,6 +130,11 @@ function cancelInWords(one: Entry, first: boolean): string {
   return `more than ${lengthInWords(textOf(one.before_start))} before the start: ${share}`;
 }
 
+function energyInWords(pue: string | undefined, load: string | undefined): string[] {
+  const more = pue ? [`what hosts draw × ${digitsOf(pue)}, for what the site adds`] : [];
+  return [...more, ...(load ? [`estimated for hosts at ${Math.round(Number(load) * 100)} % of their load`] : [])];
+}
+
 function keptInWords(late: string | undefined, lost: string | undefined): string {
   const free = [late === "charge" ? "" : "a late start", lost === "charge" ? "" : "a missing resource"].filter(Boolean);
   return free.length > 0 ? `nothing is charged for the time of ${free.join(" or ")}` : "late starts are charged, too";
@@ -135,6 +144,9 @@ const INSTANT = /^\d{4}-\d\d-\d\dT[\d:]+Z$/;
 
 const KEYS: Readonly<Record<string, string>> = {
   per_hour: "by the hour",
+  per_kwh: "by the kWh",
+  pue: "energy that the site adds",
+  load: "load of hosts in estimates",
   valid_from: "valid from",
   time_zone: "time zone",
   early_return: "given back early",

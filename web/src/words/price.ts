@@ -18,9 +18,17 @@ export function cancellingOf(price: Price, now: number): Cancelling | null {
   return { amount: isNothing(next.amount) ? "" : money(next.amount, price.currency), until: next.until };
 }
 
-/** Returns "Costs 673.80 EUR; free to cancel until Thu 25 Apr 10:00", or what it costs to cancel if that is not free. */
+/** Returns "673.80 EUR", and "about 673.80 EUR" if energy has a price: nobody knows what hosts will draw. */
+export function costOf(price: Price): string {
+  return `${price.estimated === undefined ? "" : "about "}${money(price.amount, price.currency)}`;
+}
+
+/**
+ * Returns "Costs 673.80 EUR; free to cancel until Thu 25 Apr 10:00", or what it costs to cancel if that is not
+ * free.
+ */
 export function priceInWords(price: Price, zone: string, now: number): string {
-  const costs = `Costs ${money(price.amount, price.currency)}`;
+  const costs = `Costs ${costOf(price)}`;
   const next = cancellingOf(price, now);
   if (!next) return costs;
   const cancel = next.amount === "" ? "free to cancel" : `${next.amount} to cancel`;
@@ -37,11 +45,18 @@ export function cancellationSteps(price: Price, zone: string, now: number): stri
     });
 }
 
-/** Returns how a part came about: "4 × host-a100, 17 h × 3.20 EUR × 1.25 = 272.00 EUR". */
+/**
+ * Returns how a part came about: "4 × host-a100, 17 h × 3.20 EUR × 1.25 = 272.00 EUR", and of energy "power, about
+ * 14.4 kWh × 0.30 EUR = 4.32 EUR".
+ */
 export function partInWords(part: PricePart, currency: string): string {
   const factor = Number(part.factor) === 1 ? "" : ` × ${digitsOf(part.factor)}`;
+  if (part.kwh !== undefined) {
+    const price = `${money(part.per_kwh ?? "", currency)}${factor}`;
+    return `${part.sku}, about ${digitsOf(part.kwh)} kWh × ${price} = ${money(part.amount, currency)}`;
+  }
   const hours = Math.round(Number(part.hours) * 100) / 100;
-  const each = `${hours.toLocaleString("en")} h × ${money(part.per_hour, currency)}${factor}`;
+  const each = `${hours.toLocaleString("en")} h × ${money(part.per_hour ?? "", currency)}${factor}`;
   return `${part.count} × ${part.sku}, ${each} = ${money(part.amount, currency)}`;
 }
 

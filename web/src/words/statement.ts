@@ -29,9 +29,15 @@ export function categoryInWords({ category, status }: Pick<StatementTotal, "cate
   return CATEGORIES[category];
 }
 
-/** Tells whether a total is one of money: energy is told apart. */
-export function isPriced({ category }: Pick<StatementTotal, "category">): boolean {
-  return category !== "energy";
+/** Tells whether a total or a charge is one of money: energy without a price is told apart. */
+export function isPriced({ category, sku }: Pick<StatementTotal, "category" | "sku">): boolean {
+  return category !== "energy" || sku !== null;
+}
+
+/** Returns how much a total is of: "48" hours, "12.5 kWh"; "" of what is counted otherwise. */
+export function sizeOf({ category, sku, resource_seconds, energy_wh }: StatementTotal): string {
+  if (category === "energy") return energyInWords(energy_wh ?? null, null);
+  return resource_seconds > 0 && sku !== null ? hoursOf(resource_seconds) : "";
 }
 
 /** Returns "November 2026" for "2026-11"; months of statements are those of UTC. */
@@ -89,10 +95,12 @@ export function sumOf(amounts: readonly string[]): string {
 /** Returns how a charge came about: "48 h × 3.20 EUR × 1.25"; "" where there is nothing to multiply. */
 export function reckoningOf(charge: Charge): string {
   const { sku, resource_seconds: seconds, unit_price: unit, factor, currency, category } = charge;
-  if (category === "energy") return energyInWords(charge.energy_wh ?? null, charge.gco2 ?? null);
+  const drawn = energyInWords(charge.energy_wh ?? null, null);
+  if (category === "energy" && sku === null) return energyInWords(charge.energy_wh ?? null, charge.gco2 ?? null);
   if (category === "correction" || category === "adjustment" || category === "free") return "";
   const parts = [money(unit, currency), ...(Number(factor) === 1 ? [] : [factorInWords(factor)])];
-  return [...(sku === null ? [] : [`${hoursOf(seconds)} h`]), ...parts].join(" × ");
+  const size = category === "energy" ? drawn : `${hoursOf(seconds)} h`;
+  return [...(sku === null ? [] : [size]), ...parts].join(" × ");
 }
 
 /** An exact factor may have many digits. */

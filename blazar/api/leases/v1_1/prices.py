@@ -36,7 +36,10 @@ _PART = an_object(
         "per_hour": TEXT,
         "factor": TEXT,
         "amount": {**TEXT, "description": "not rounded"},
-    }
+        "kwh": {**TEXT, "description": "of energy instead of count, hours and per_hour: how much, by an estimate"},
+        "per_kwh": TEXT,
+    },
+    optional=("count", "hours", "per_hour", "kwh", "per_kwh"),
 )
 PRICE: Json = {
     **an_object(
@@ -52,8 +55,13 @@ PRICE: Json = {
             },
             "charged": {**TEXT, "description": "what its project was charged for it so far; only of what is booked"},
             "difference": {**TEXT, "description": "how much more than before; only of a change that is not made"},
+            "estimated": {
+                **TEXT,
+                "description": "what of the amount is for energy, by an estimate; only of what is not booked, and if "
+                "energy has a price",
+            },
         },
-        optional=("price_list", "fee", "parts", "if_cancelled", "charged", "difference"),
+        optional=("price_list", "fee", "parts", "if_cancelled", "charged", "difference", "estimated"),
     ),
     "type": ["object", "null"],
     "description": "what it costs; null: nothing has a price, or it lasts too long for one",
@@ -76,17 +84,19 @@ def render_price(price: LeasePrice | None) -> Json | None:
         "fee": price.fee,
         "parts": list(map(_render_part, price.parts)),
         "if_cancelled": list(map(_render_cost, price.if_cancelled)),
+        **({} if price.estimated is None else {"estimated": price.estimated}),
     }
 
 
 def _render_part(part: PricePart) -> Json:
+    size: Json = {"count": part.count, "hours": part.hours, "per_hour": part.per_hour}
+    if part.kwh is not None:
+        size = {"kwh": part.kwh, "per_kwh": part.per_kwh}
     return {
         "reservation": part.reservation,
         "sku": part.sku,
         "measure": part.measure,
-        "count": part.count,
-        "hours": part.hours,
-        "per_hour": part.per_hour,
+        **size,
         "factor": part.factor,
         "amount": part.amount,
     }

@@ -18,7 +18,7 @@ export function PriceTable({ document }: { document: PriceDocument }) {
         none fits is free.
       </p>
       <Rows heads={["Price of", "By the hour", "In bills"]}>
-        {document.prices.map(({ sku, measure, per_hour, requirement }) => {
+        {document.prices.map(({ sku, measure, per_hour, per_kwh, requirement }) => {
           const condition = inWords([requirement]);
           return (
             <tr key={sku}>
@@ -26,8 +26,8 @@ export function PriceTable({ document }: { document: PriceDocument }) {
                 {measureInWords(measure)}
                 {condition && <span class="muted"> with {condition}</span>}
               </th>
-              <td class="number" data-head="By the hour">
-                {money(per_hour, document.currency)}
+              <td class="number" data-head={per_kwh ? "By the kWh" : "By the hour"}>
+                {per_kwh ? `${money(per_kwh, document.currency)} / kWh` : money(per_hour ?? "", document.currency)}
               </td>
               <td data-head="In bills">{sku}</td>
             </tr>

@@ -9,10 +9,10 @@ import { DateTimeField } from "../../parts/datetime.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { toWire } from "../../time/zone.ts";
-import { USUAL_MEASURES, measureInWords, rulesOf } from "../../words/price-list.ts";
+import { ENERGY, USUAL_MEASURES, measureInWords, rulesOf } from "../../words/price-list.ts";
 import { partsFrom, requirementOf } from "../../words/question.ts";
 
-const PARTS = ["sku", "measure", "per_hour", "requirement"] as const;
+const PARTS = ["sku", "measure", "per_hour", "per_kwh", "requirement"] as const;
 
 /** Returns the labels of the fields, by pointer, where the service calls them otherwise. */
 export function labelsOf(document: PriceDocument): Map<string, string> {
@@ -20,6 +20,7 @@ export function labelsOf(document: PriceDocument): Map<string, string> {
   return new Map(
     prices.flatMap((_, index): [string, string][] => [
       [`/prices/${index}/per_hour`, `${document.currency} by the hour`],
+      [`/prices/${index}/per_kwh`, `${document.currency} by the kWh`],
       [`/prices/${index}/sku`, "Name in bills"],
       [`/prices/${index}/measure`, "For"],
     ]),
@@ -160,6 +161,12 @@ interface PriceProps {
 function PriceFields({ number, price, currency, errors, onUp, onDown, onChange }: PriceProps) {
   const measures = [...new Set([...USUAL_MEASURES, ...kinds.value.map(({ name }) => name), price.measure])];
   const { requirement = [], ...bare } = price;
+  const { per_hour, per_kwh, ...unpriced } = bare;
+  const amount = per_kwh ?? per_hour ?? "";
+  const isEnergy = price.measure === ENERGY;
+  /** Gives another price, by the unit of what is paid for. */
+  const priced = (measure: string, text: string) =>
+    measure === ENERGY ? { ...unpriced, measure, per_kwh: text } : { ...unpriced, measure, per_hour: text };
   const wrong = errors.get("requirement");
   return (
     <fieldset class="part price-fields">
@@ -170,7 +177,7 @@ function PriceFields({ number, price, currency, errors, onUp, onDown, onChange }
             <select
               {...control}
               value={price.measure}
-              onChange={(event) => onChange({ ...bare, measure: event.currentTarget.value })}
+              onChange={(event) => onChange(priced(event.currentTarget.value, amount))}
             >
               {measures.map((measure) => (
                 <option key={measure} value={measure}>
@@ -181,11 +188,11 @@ function PriceFields({ number, price, currency, errors, onUp, onDown, onChange }
           )}
         </Field>
         <TextField
-          label={`${currency} by the hour`}
-          error={errors.get("per_hour")}
+          label={`${currency} by the ${isEnergy ? "kWh" : "hour"}`}
+          error={errors.get(isEnergy ? "per_kwh" : "per_hour")}
           isAmount
-          value={price.per_hour}
-          onChange={(per_hour) => onChange({ ...price, per_hour })}
+          value={amount}
+          onChange={(text) => onChange({ ...price, ...priced(price.measure, text) })}
         />
         <TextField
           label="Name in bills"

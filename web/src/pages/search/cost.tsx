@@ -23,7 +23,7 @@ import {
 } from "../../words/booking.ts";
 import { type Fit, cheaperOf, grantedOf, shortened } from "../../words/fits.ts";
 import { money } from "../../words/money.ts";
-import { isPriceOf, partInWords, priceInWords } from "../../words/price.ts";
+import { costOf, isPriceOf, partInWords, priceInWords } from "../../words/price.ts";
 import type { Question } from "../../words/question.ts";
 import { withinSentence } from "../../words/refusal.ts";
 import { alternativeInWords, windowOf } from "./told.ts";
@@ -91,7 +91,7 @@ export function PriceLine({ cost, plan, priced }: { cost: Cost; plan: Plan; pric
 function priceOfPlan({ price, at }: Cost, plan: Plan, priced: boolean): string | null {
   if (plan.way === "waits" && priced && at === null) return "What it costs is known once it has a start";
   if (price === null) return null;
-  const costs = money(price.amount, price.currency);
+  const costs = costOf(price);
   if (plan.way === "recurs") return `The first of them costs ${costs}`;
   if (at === null) return priceInWords(price, zone.value, present.value);
   return `Costs ${costs} if it begins ${spoken(at, zone.value, present.value)}; at another start it may cost more or less`;
@@ -104,7 +104,7 @@ export function LaterCost({ question, opening }: { question: Question; opening: 
   const form = newBooking(subject);
   const plan = planOf(subject, form, zone.value, present.value);
   const { price, error } = useCost(subject, form, plan, { opening, priced: true, every: 600 });
-  if (price !== null) return ` · costs ${money(price.amount, price.currency)}`;
+  if (price !== null) return ` · costs ${costOf(price)}`;
   return <BeyondLimits error={error} />;
 }
 

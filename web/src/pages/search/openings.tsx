@@ -8,6 +8,7 @@ import { toWire, zone } from "../../time/zone.ts";
 import { cut } from "../../words/booking.ts";
 import { inWords, nounOf } from "../../words/lease.ts";
 import { money } from "../../words/money.ts";
+import { costOf } from "../../words/price.ts";
 import { foundInWords } from "../../words/offers.ts";
 import { wakingInWords } from "../../words/power.ts";
 import { type Question, countOf, partAt } from "../../words/question.ts";
@@ -67,7 +68,7 @@ function OpeningRow({ question, opening, first, main, priced, onBook }: RowProps
   if (first && until === null) more.push("free for longer than was searched");
   else if (first && until !== null && until - end >= 5 * MINUTE)
     more.push(`can go on until ${spoken(until, here, now)}`);
-  if (opening.price) more.push(`costs ${money(opening.price.amount, opening.price.currency)}`);
+  if (opening.price) more.push(`costs ${costOf(opening.price)}`);
   if (first && !question.exactly && last - start >= 5 * MINUTE)
     more.push(`or start any time until ${spoken(last, here, now)}`);
   const window = `${nowOr(start)} until ${spoken(end, here, now)}`;

@@ -8,7 +8,7 @@ import { Skeleton, Trouble, When } from "../../parts/basics.tsx";
 import { More, Rows, useMore } from "../../parts/list.tsx";
 import { hrefOf } from "../../router.ts";
 import { money, moneyToHundredths } from "../../words/money.ts";
-import { categoryInWords, reckoningOf } from "../../words/statement.ts";
+import { categoryInWords, isPriced, reckoningOf } from "../../words/statement.ts";
 import { CorrectDialog } from "./correct.tsx";
 
 const STEP = 25;
@@ -97,7 +97,7 @@ function ChargeRow({ charge, onCorrect }: { charge: Charge; onCorrect: (() => vo
       </td>
       {onCorrect && (
         <td>
-          {category !== "correction" && category !== "energy" && (
+          {category !== "correction" && isPriced(charge) && (
             <button type="button" class="small" aria-label={`Correct charge ${charge.id}`} onClick={onCorrect}>
               Correct
             </button>

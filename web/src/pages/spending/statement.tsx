@@ -9,8 +9,7 @@ import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { energyInWords } from "../../words/energy.ts";
 import { money, moneyToHundredths } from "../../words/money.ts";
-import { categoryInWords, isPriced, monthInWords, statementNotes } from "../../words/statement.ts";
-import { hoursOf } from "../../words/usage.ts";
+import { categoryInWords, isPriced, monthInWords, sizeOf, statementNotes } from "../../words/statement.ts";
 import { Charges } from "./charges.tsx";
 import { StatementState } from "./state.tsx";
 
@@ -28,7 +27,10 @@ export function StatementCard({ statement, onCorrected }: { statement: Statement
       <p class="spending-sum">{money(statement.amount, statement.currency)}</p>
       <Totals statement={statement} />
       {typeof statement.energy_wh === "number" && (
-        <p>Hosts drew {energyInWords(statement.energy_wh, statement.gco2 ?? null)} for it, which costs nothing.</p>
+        <p>
+          Hosts drew {energyInWords(statement.energy_wh, statement.gco2 ?? null)} for it
+          {statement.totals.some((one) => one.category === "energy" && isPriced(one)) ? "." : ", which costs nothing."}
+        </p>
       )}
       <p class="hint">{statementNotes(statement, zone.value, present.value).join(" ")}</p>
       <h3>Charges</h3>
@@ -59,7 +61,7 @@ function Totals({ statement }: { statement: Statement }) {
                 {one.sku ?? ""}
               </td>
               <td class="number" data-head="Hours">
-                {one.resource_seconds > 0 && one.sku !== null ? hoursOf(one.resource_seconds) : ""}
+                {sizeOf(one)}
               </td>
               <td class="number" data-head="Amount" title={money(one.amount, currency)}>
                 {moneyToHundredths(one.amount, currency)}
