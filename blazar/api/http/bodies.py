@@ -7,11 +7,13 @@ they have read with what they want to change: what is as it was shown stays.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from itertools import chain, islice
 from typing import Any
 
@@ -216,9 +218,23 @@ def _unless_too_long(check: Check) -> Check:
     return checked
 
 
+@cache
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Return a pattern as JSON Schema means it: ``$`` is the very end, and digits are those of ASCII."""
+    return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), re.ASCII)
+
+
+def _check_pattern(validator: Any, pattern: Any, value: Any, _: dict[str, Any]) -> Iterator[ValidationError]:
+    if validator.is_type(value, "string") and not _compile_pattern(pattern).search(value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
 BoundedValidator: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
-    {name: _unless_too_long(Draft202012Validator.VALIDATORS[name]) for name in _OF_CONTENT},
+    {
+        name: _unless_too_long(_check_pattern if name == "pattern" else Draft202012Validator.VALIDATORS[name])
+        for name in _OF_CONTENT
+    },
 )
 """Checks the length of a value before its content: for a value that is too long, only that error is reported.
 
