@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -219,6 +221,32 @@ def test_what_nobody_asks_for_is_not_read_again_but_dropped(store: Store):
     copy.read_at = copy.asked_at = copy.read_at - RENEWED_SECONDS
     store.kept_calendars.renew(NOON)
     assert copy.calendar is None
+
+
+def test_a_copy_that_is_dropped_amid_questions_answers_all_the_same(store: Store, other: Store):
+    """It is read again by one thread while another one answers from it."""
+    done = threading.Event()
+    first_read = store.kept_calendars._copies[HOST].read_at
+
+    def renew() -> None:
+        while not done.is_set():
+            for copy in list(store.kept_calendars._copies.values()):
+                copy.read_at -= 2 * RENEWED_SECONDS
+            store.kept_calendars.renew(NOON)
+
+    with ThreadPoolExecutor(1) as pool:
+        renewing = pool.submit(renew)
+        try:
+            for number in range(20):
+                host = hosts(store)[number % 2]
+                lease = booked(other, hours(24, 26), host)
+                assert seen(store) == {host.id}
+                give_up(other, lease)
+                assert seen(store) == frozenset()
+        finally:
+            done.set()
+        renewing.result()
+    assert store.kept_calendars._copies[HOST].read_at != first_read
 
 
 def test_old_notes_are_forgotten_but_for_the_last(store: Store, engine: Engine):
