@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench import maintenance, requests, starts
+from bench import ended, maintenance, requests, starts
 from bench.ground import Ground, database
 from bench.kinds import KINDS
 from bench.requests import SORT_KEYS
@@ -49,6 +49,13 @@ def test_a_start_beside_many():
 
 def test_starts_beside_slow_ends():
     assert starts.beside_slow_ends("sqlite", starts=2, ends=1)["ends_still_going"] == 1
+
+
+def test_requests_before_and_after_leases_that_have_ended(postgresql_url):
+    """The fixture skips where there is no PostgreSQL; the bench makes a database of its own."""
+    found = list(ended.measure(hosts=HOSTS, leases_now=LEASES, ended=3 * LEASES, turns=1))
+    assert {"page of 100", "calendar"} <= {figure["request"] for figure in found}
+    assert all(figure["ratio"] > 0 for figure in found)
 
 
 def test_a_window_over_leases_of_one_type_and_of_several(monkeypatch):
