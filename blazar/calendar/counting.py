@@ -106,7 +106,9 @@ def derive_conditions(
     if any(demand.pinned or demand.kept for demand in demands):
         return (), False
     if all(demand.whole for demand in demands):
-        return _derive_whole_conditions(demands, candidates)
+        conditions, exact = _derive_whole_conditions(demands, candidates)
+        # Where they lie is not counted, only placed.
+        return conditions, exact and not any(demand.topology for demand in demands)
     found = []
     for demand, resources in zip(demands, candidates, strict=True):
         fits = None if demand.per_instance is None else Fits(timeline, demand.per_instance)

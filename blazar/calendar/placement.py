@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement: which resources to take for all demands of a lease together.
 
-Whole resources are a bipartite matching between demands (each with ``min_count`` places) and resources; it is solved
-exactly with augmenting paths (Berge, 1957), each of which is found breadth first. Instances that share resources are
-placed in ``shared``.
+Whole resources are a bipartite matching between demands (each with ``min_count`` places) and resources, which is solved
+exactly in ``seats``. Instances that share resources are placed in ``shared``; how resources lie to each other is in
+``topology``.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 from operator import attrgetter
 
 from blazar.calendar.occupancy import Occupancy, Snapshot
+from blazar.calendar.seats import Seats
 from blazar.calendar.shared import SharedSearch
+from blazar.calendar.topology import count_units, fix_groups, list_combinations, take_spread
 from blazar.model.base.errors import InvalidInput, NotEnoughResources
 from blazar.model.calendar.demand import Demand
+from blazar.model.calendar.topology import describe_topology
 from blazar.model.resources.requirements import Anything, Requirement, matches
 from blazar.model.resources.resource import Resource, noun
 
@@ -92,9 +96,12 @@ def place(
         demands = _add_required(demands, snapshot, find)
     only_whole = all(demand.whole for demand in demands)
     # Even if other demands take some of its first candidates, a demand finds enough among as many more.
-    enough = sum(demand.max_count for demand in demands) if only_whole else None
+    lies = any(demand.topology for demand in demands)
+    enough = sum(demand.max_count for demand in demands) if only_whole and not lies else None
     order = _Order(strategy, seed, snapshot.occupancy, scarce_last)
     candidates = [_list_candidates(demand, snapshot, order, find, enough) for demand in demands]
+    if lies:
+        return _place_lying(demands, candidates, snapshot, find)
     if only_whole:
         return _place_whole(demands, candidates, snapshot, find)
     try:
@@ -235,7 +242,43 @@ def _place_whole(
             raise _not_enough_error(index, demands, len(candidates[index]), find)
     if len(demands) == 1:
         return Placement((_make_assignments(candidates[0][: demands[0].max_count]),))
-    owner = _match_demands(demands, candidates, find)
+    return _make_placement(demands, candidates, _match_demands(demands, candidates, find))
+
+
+def _place_lying(
+    demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], snapshot: Snapshot, find: Matching
+) -> Placement:
+    """Place demands of which some say how their resources lie to each other."""
+    for index, demand in enumerate(demands):
+        if demand.whole:
+            _check_pinned(index, demands, candidates[index], snapshot)
+            if len(candidates[index]) < demand.min_count:
+                raise _not_enough_error(index, demands, len(candidates[index]), find)
+    for choices in list_combinations(demands, candidates):
+        fixed = [fix_groups(demand, choice) for demand, choice in zip(demands, choices, strict=True)]
+        with suppress(NotEnoughResources):
+            if all(demand.whole for demand in demands):
+                return _make_placement(fixed, choices, _match_demands(fixed, choices, find))
+            spread = [take_spread(demand, choice) for demand, choice in zip(fixed, choices, strict=True)]
+            return _place_mixed(fixed, spread, snapshot, find)
+    raise _misplaced_error(demands, candidates, find)
+
+
+def _misplaced_error(
+    demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], find: Matching
+) -> NotEnoughResources:
+    """Return what says of which demand too few lie as it asks, or that the demands are in each other's way."""
+    for index, (demand, some) in enumerate(zip(demands, candidates, strict=True)):
+        lying = count_units(demand, some)
+        if lying < demand.min_count:
+            return _not_enough_error(index, demands, len(some), find, lying=lying)
+    index = next(index for index, demand in enumerate(demands) if demand.topology)
+    return _not_enough_error(index, demands, len(candidates[index]), find, others=" beside")
+
+
+def _make_placement(
+    demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], owner: Mapping[int, int]
+) -> Placement:
     return Placement(
         tuple(
             _make_assignments([r for r in candidates[index] if owner.get(r.id) == index])
@@ -248,7 +291,7 @@ def _match_demands(
     demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], find: Matching
 ) -> Mapping[int, int]:
     """Return resource id → demand index, so that all minimums are met and the total is maximal."""
-    seats = _Seats(demands, candidates)
+    seats = Seats(demands, candidates)
     # Most constrained demand first: fewer assignments have to be moved later.
     order = sorted(range(len(demands)), key=lambda i: len(candidates[i]))
     for index in order:
@@ -261,59 +304,6 @@ def _match_demands(
         # A demand that cannot grow now never can: each further assignment leaves at most as much choice.
         growing = [index for index in growing if seats.held[index] < demands[index].max_count and seats.add(index)]
     return seats.owner
-
-
-class _Seats:
-    """Whole resources assigned to demands, one at a time along augmenting paths."""
-
-    def __init__(self, demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]]) -> None:
-        self.owner: dict[int, int] = {}
-        self.held = [0] * len(demands)
-        self._candidates = [[r.id for r in resources] for resources in candidates]
-        # How many of the first candidates of each demand have an owner: they never become free.
-        self._owned = [0] * len(demands)
-        for index, demand in enumerate(demands):
-            for resource_id in demand.pinned:
-                self.owner[resource_id] = index
-                self.held[index] += 1
-        self._fixed = frozenset(self.owner)
-
-    def add(self, index: int) -> bool:
-        """Assign one more resource to a demand; return whether that succeeded. Other demands may swap resources for it.
-
-        A breadth-first search over demands, each visited once: the path is one of the shortest.
-        """
-        came_by: dict[int, tuple[int, int]] = {}
-        queue = [index]
-        for at in queue:
-            free = self._free(at)
-            if free is not None:
-                self._move(index, at, free, came_by)
-                return True
-            for resource_id in self._candidates[at]:
-                if len(queue) == len(self.held):
-                    break
-                owner = self.owner[resource_id]
-                if owner != index and owner not in came_by and resource_id not in self._fixed:
-                    came_by[owner] = at, resource_id
-                    queue.append(owner)
-        return False
-
-    def _free(self, index: int) -> int | None:
-        candidates = self._candidates[index]
-        for position in range(self._owned[index], len(candidates)):
-            if candidates[position] not in self.owner:
-                return candidates[position]
-            self._owned[index] = position + 1
-        return None
-
-    def _move(self, index: int, last: int, free: int, came_by: Mapping[int, tuple[int, int]]) -> None:
-        """Assign the free resource to the last demand of a path, and to each earlier one what the next one had."""
-        self.held[index] += 1
-        self.owner[free] = last
-        while last != index:
-            last, resource_id = came_by[last]
-            self.owner[resource_id] = last
 
 
 def _place_mixed(
@@ -358,7 +348,13 @@ def _check_pinned(index: int, demands: Sequence[Demand], candidates: Sequence[Re
 
 
 def _not_enough_error(
-    index: int, demands: Sequence[Demand], free: int, find: Matching, *, others: str = ""
+    index: int,
+    demands: Sequence[Demand],
+    free: int,
+    find: Matching,
+    *,
+    others: str = "",
+    lying: int | None = None,
 ) -> NotEnoughResources:
     demand = demands[index]
     matching = len(list_eligible(demand, find))
@@ -367,6 +363,8 @@ def _not_enough_error(
     together = f"{others} the lease's other reservations" if others else ""
     if demand.whole:
         text = f"at least {demand.min_count} requested, {matching} match, {free} of them free in that time{together}"
+        if lying is not None:
+            text += f", {lying} of these {describe_topology(demand.topology)}"
     else:
         text = (
             f"{demand.min_count} {demand.share}s requested, {matching} {noun(demand.kind)}s match, {free} "

@@ -11,10 +11,12 @@ from blazar.calendar.counting import derive_conditions
 from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.openings import KindSearch
 from blazar.calendar.timeline import from_epoch
+from blazar.calendar.topology import count_units
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.calendar.demand import Affinity, Demand
+from blazar.model.calendar.topology import describe_topology
 from blazar.model.resources.requirements import All, AnyOf, Anything, Comparison, Membership, Not, Requirement, matches
 from blazar.model.resources.resource import Resource, noun
 from blazar.model.search.availability import Step, StepCode
@@ -219,10 +221,21 @@ class _Count:
                 free, words = max(rooms.values(), default=0), f"on one {word}"
             case Affinity.APART:
                 free, words = sum(1 for room in rooms.values() if room), f"on different {word}s"
+            case _ if self.demand.topology:
+                return self._count_lying(total)
             case _:
                 return total
         if free < self.demand.min_count <= total:
             self.add_step(StepCode.AFFINITY, free, f"{free} of {total} {words}", removed=total - free)
+        return free
+
+    def _count_lying(self, total: int) -> int:
+        """Return how many of so many free ones lie to each other as the demand asks."""
+        left = sorted(self.left, key=lambda resource: resource.id not in self.in_use)
+        free = count_units(self.demand, left)
+        if free < self.demand.min_count <= total:
+            words = f"{free} of {total} {describe_topology(self.demand.topology)}"
+            self.add_step(StepCode.TOPOLOGY, free, words, removed=total - free)
         return free
 
 
@@ -230,6 +243,9 @@ def _find_free_again(search: KindSearch, demand: Demand, start: int, end: int, l
     """Return the first start from which on a demand alone fits for as long, None if there is none in the range."""
     length = end - start
     if start + length > latest:
+        return None
+    if demand.topology:
+        # When so many are free that lie so is not counted, only placed: openings tell it.
         return None
     alone = replace(demand, pinned=frozenset(), kept={}, required=frozenset())
     if alone == demand and len(search.demands) == 1:

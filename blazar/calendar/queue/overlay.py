@@ -219,6 +219,7 @@ class Shapes:
                 demand.per_instance,
                 demand.affinity,
                 demand.required,
+                demand.topology,
                 demand.pinned,
                 tuple(sorted(demand.kept.items())),
                 demand.entitled,

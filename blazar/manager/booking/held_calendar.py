@@ -15,6 +15,7 @@ from blazar.calendar.timeline import Use, epoch
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.errors import BlazarError
 from blazar.model.calendar.demand import Affinity, Demand
+from blazar.model.calendar.topology import lie_alike
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
@@ -37,7 +38,7 @@ class HeldCalendar:
     now: datetime
     rows: dict[PromisedPiece, HeldPiece] = field(default_factory=dict)
     _demands: dict[tuple[str, str, str], Demand | None] = field(default_factory=dict)
-    _candidates: dict[tuple[str, str, str, str], list[Resource]] = field(default_factory=dict)
+    _candidates: dict[tuple[str, str, str, str, int | None], list[Resource]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = {resource.id: resource.name for resource in self.view.catalog.resources}
@@ -105,9 +106,11 @@ class HeldCalendar:
         """Return the resources that a piece could have, the smallest first."""
         row = self.rows[piece]
         project = row.project_id if self.view.catalog.restricted else ""
-        key = row.resource_type, row.region, row.parameters, project
+        demand = self._demand(row)
+        # What lies in some way to the rest of its reservation stays where it is, as a rack or a switch goes.
+        here = self.view.catalog.by_id.get(piece.resource_id) if demand is not None and demand.topology else None
+        key = row.resource_type, row.region, row.parameters, project, None if here is None else here.id
         if key not in self._candidates:
-            demand = self._demand(row)
             found = [] if demand is None else self.view.catalog.matching(demand.requirement)
             self._candidates[key] = [
                 r
@@ -116,6 +119,7 @@ class HeldCalendar:
                 and r.reservable
                 and demand.traits.met_by(r.traits)
                 and (not project or r.is_open_to(project))
+                and (here is None or lie_alike(demand.topology, here, r))
             ]
         return self._candidates[key]
 

@@ -26,6 +26,7 @@ from blazar.model.base.errors import Conflict, InvalidInput, NotEnoughResources,
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.calendar.demand import Demand
+from blazar.model.calendar.topology import lie_alike
 from blazar.model.leases.lease import Lease
 from blazar.model.resources.resource import Resource
 from blazar.model.surgery import SwapRequest, Terms
@@ -159,10 +160,13 @@ class Exchanger:
             generations=True,
         )
         catalog, timeline = view.catalogs[type_.kind], view.timelines[type_.kind]
-        demand = Demand(type_.kind, 1, 1, type_.requirement(side.task.reservation.parameters))
+        asked = type_.demand(side.task.reservation.parameters, known=catalog.property_names())
+        demand = Demand(type_.kind, 1, 1, asked.requirement)
         snapshot = Snapshot(catalog.resources, timeline.occupancy(epoch(begin), epoch(window.end)))
         only = match_visible(catalog, Selectable(side.lease.project_id, only=frozenset({wanted})))
         try:
+            if not lie_alike(asked.topology, side.gives, other.gives):
+                raise NotEnoughResources("it lies elsewhere")
             place([demand], snapshot, matching=only)
         except NotEnoughResources as error:
             raise NotEnoughResources(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.calendar.topology import ANYWHERE, Topology
 from blazar.model.resources.requirements import Anything, Requirement
 from blazar.model.resources.resource import ResourceKind, part_noun
 
@@ -51,6 +52,7 @@ class Demand:
     * ``required``: names of whole resources that must be chosen as well; they must match, be reservable and be free.
     * ``reference``: the parameter that names what the requirement looks for, as a network: if no resource meets the
       requirement, what it names does not exist.
+    * ``topology``: how whole resources lie to each other.
     * ``word``: what its type calls one instance, if that is not what those on all shared resources of the kind are.
     """
 
@@ -67,6 +69,7 @@ class Demand:
     entitled: bool = False
     required: frozenset[str] = frozenset()
     reference: str | None = None
+    topology: Topology = ANYWHERE
     word: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -76,6 +79,8 @@ class Demand:
             raise ValueError("per_instance must not be empty")
         if self.per_instance is None and self.affinity is Affinity.TOGETHER and self.max_count > 1:
             raise ValueError("several whole resources cannot be on one resource")
+        if self.topology and self.per_instance is not None:
+            raise ValueError("a topology is for whole resources only")
         if self.kept if self.per_instance is None else self.pinned:
             raise ValueError("pinned is for whole resources, kept is for shared ones")
         if self.required and (self.per_instance is not None or self.fixed_count > self.min_count):

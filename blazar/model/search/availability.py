@@ -79,6 +79,7 @@ class StepCode(StrEnum):
     TOO_SMALL = "too_small"
     PROMISED = "promised"
     AFFINITY = "affinity"
+    TOPOLOGY = "topology"
     OTHER_RESERVATIONS = "other_reservations"
     IN_USE = "in_use"
     NO_SUBSTITUTE = "no_substitute"

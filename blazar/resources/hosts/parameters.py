@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.calendar.topology import ANYWHERE, Topology
 from blazar.model.leases.reservation import Content
 from blazar.model.resources.requirements import Requirement
 from blazar.resources.contract.actions import BEFORE_END, checked_action
@@ -19,6 +20,7 @@ from blazar.resources.contract.parameters import (
     whole_number,
 )
 from blazar.resources.contract.schemas import COUNT, REQUIREMENT, SAVES_WORK, a_request
+from blazar.resources.hosts.topology import FIELDS, SCHEMAS, checked_topology, read_topology, render_topology
 
 SCHEMA = a_request(
     {
@@ -27,12 +29,15 @@ SCHEMA = a_request(
         "hypervisor_properties": {**REQUIREMENT, "title": "Properties of the hypervisor", "default": []},
         "resource_properties": {**REQUIREMENT, "default": []},
         "before_end": SAVES_WORK,
+        **SCHEMAS,
     },
     required=("min",),
+    before_start=FIELDS,
     example={"min": 2, "max": 4, "resource_properties": ["==", "$gpu", "A100"], "before_end": "snapshot"},
 )
 
 
+_PLAIN = ("min", "max", "hypervisor_properties", "resource_properties", "before_end")
 REQUIREMENTS = ("hypervisor_properties", "resource_properties")
 
 
@@ -45,6 +50,7 @@ class HostParameters:
     hypervisor_properties: str | None
     resource_properties: str | None
     before_end: str
+    topology: Topology = ANYWHERE
 
     @classmethod
     def checked(cls, given: Json) -> HostParameters:
@@ -56,7 +62,7 @@ class HostParameters:
             raise InvalidInput(sentence, at="/max")
         action = checked_action(given)
         hypervisor, resource = (requirement_text(given[field], field) for field in REQUIREMENTS)
-        return cls(least, most, hypervisor, resource, action)
+        return cls(least, most, hypervisor, resource, action, checked_topology(given, least, most))
 
     @classmethod
     def of(cls, content: Content) -> HostParameters:
@@ -67,12 +73,14 @@ class HostParameters:
             stored_maybe_text(content, "hypervisor_properties"),
             stored_maybe_text(content, "resource_properties"),
             stored_text(content, BEFORE_END, "default"),
+            read_topology(content.values),
         )
 
     @property
     def content(self) -> Content:
         """Return the parameters as a reservation keeps them."""
-        return Content(asdict(self))
+        kept = {field: getattr(self, field) for field in _PLAIN}
+        return Content({**kept, **render_topology(self.topology)} if self.topology else kept)
 
     @property
     def requirement(self) -> Requirement:

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Self
 
 from oslo_config import cfg
 
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Server
-from blazar.model.base.errors import CloudUnavailable, InvalidInput, NotEnoughResources
+from blazar.model.base.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import EventType, ReservationStatus
@@ -38,6 +38,7 @@ from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.parameters import REQUIREMENTS, SCHEMA, HostParameters
 from blazar.resources.hosts.servers import HostMoves, WholeHostUse
 from blazar.resources.hosts.snapshots import Snapshots
+from blazar.resources.hosts.topology import FIELDS, check_keys
 
 RESOURCE_TYPE = "physical:host"
 
@@ -78,7 +79,8 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
-        return HostParameters.checked(update_values(asdict(HostParameters.of(current)), change)).content
+        before = {**dict.fromkeys(FIELDS), **HostParameters.of(current).content.values}
+        return HostParameters.checked(update_values(before, change)).content
 
     def action(self, parameters: Content) -> Action:
         """Return the action before the end: the reservation's, or the operator's default."""
@@ -93,7 +95,15 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
         wanted = HostParameters.of(parameters)
         requirement = wanted.requirement
         check_property_names(requirement, known, REQUIREMENTS)
-        return Demand(kind=self.kind, min_count=wanted.min, max_count=wanted.max, requirement=requirement)
+        if wanted.topology:
+            check_keys(wanted.topology, known)
+        return Demand(
+            kind=self.kind,
+            min_count=wanted.min,
+            max_count=wanted.max,
+            requirement=requirement,
+            topology=wanted.topology,
+        )
 
     def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return the demand after a change; a reservation in use keeps all its hosts and can only grow."""
@@ -102,6 +112,12 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
         if task.reservation.status is ReservationStatus.PENDING:
             return replace(fresh, preferred=held)
         before = HostParameters.of(task.reservation.parameters)
+        if fresh.topology != before.topology:
+            fields = " and ".join(FIELDS)
+            raise Conflict(
+                f"{fields} cannot be changed: the reservation is in use, and keeps its hosts; make another lease",
+                at=f"/{FIELDS[0]}",
+            )
         if before.max < len(held) and fresh.max_count >= before.max:
             # It has more than it asked for while its servers are moved to another host.
             fresh = replace(fresh, max_count=max(fresh.max_count, len(held)))

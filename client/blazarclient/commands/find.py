@@ -72,7 +72,7 @@ class Find(Rows):
             action="append",
             dest="hosts",
             default=[],
-            help="hosts: min, max, hypervisor_properties, resource_properties (may be repeated)",
+            help="hosts: min, max, hypervisor_properties, resource_properties, together, spread (may be repeated)",
         )
         parser.add_argument(
             "--reservation",

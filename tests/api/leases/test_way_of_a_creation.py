@@ -93,6 +93,6 @@ def test_a_plain_lease_of_hosts_passes_only_what_it_uses(create, world):
     # Four for reminders: each write of a lease asks whether it has some. Three for the report of what is refused.
     # Some thirty for money: the ledger asks whether there are prices, budgets whether a share is reached; starts and
     # outages are noted. Ten for the calendar in memory, into which what the creation before has changed is read;
-    # two of them tell its two sequences apart. Three for what is scarce.
-    assert way.calls.total() <= 577, way.calls.most_common(10)
-    assert len(way.files) <= 93, sorted(way.files)
+    # two of them tell its two sequences apart. Three for what is scarce, and a dozen for how hosts lie to each other.
+    assert way.calls.total() <= 590, way.calls.most_common(10)
+    assert len(way.files) <= 95, sorted(way.files)

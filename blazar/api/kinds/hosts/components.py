@@ -32,6 +32,8 @@ RESERVATIONS: Json = {
             "hypervisor_properties": TEXT_OR_NULL,
             "resource_properties": TEXT_OR_NULL,
             "before_end": BEFORE_END,
+            "together": {"type": "object", "description": "how its hosts lie together"},
+            "spread": {"type": "object", "description": "how its hosts are spread"},
         },
         {
             "min": 1,
@@ -40,6 +42,7 @@ RESERVATIONS: Json = {
             "resource_properties": "",
             "before_end": "default",
         },
+        optional=("together", "spread"),
     ),
 }
 

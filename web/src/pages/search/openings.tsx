@@ -147,6 +147,7 @@ const LEFT_OUT: Record<string, string> = {
   too_small: "too small",
   promised: "booked for a part of that time",
   affinity: "not where the servers may run together",
+  topology: "not where they may lie to each other",
   other_reservations: "taken by the other parts of this lease",
   in_use: "in use and booked by others then",
   no_substitute: "no replacement for what must stay",

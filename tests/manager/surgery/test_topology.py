@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lies together stays so when one of its hosts is given up, exchanged, or taken out of service for a while."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from blazar.model.base.errors import NotEnoughResources
+from blazar.model.resources.changes import ResourceChange
+from blazar.model.resources.resource import HOST
+from blazar.model.surgery import Partner, SwapRequest
+from tests.manager.maintenance.test_maintenance import opened
+from tests.manager.surgery.test_swap import HOUR, OPERATOR, swap
+from tests.promises import check_promises
+from tests.world import NOON, World, a_host
+
+RACKS = {"node-1": "r1", "node-2": "r1", "node-3": "r1", "node-4": "r2", "node-5": "r2", "node-6": "r2"}
+
+
+@pytest.fixture
+def world(a_world) -> World:
+    """Three hosts in each of two racks."""
+    world = a_world(hosts=6)
+    for host in world.store.resources.catalog(HOST).resources:
+        world.manager.resources.change(HOST, host.external_id, ResourceChange({"rack": RACKS[host.name]}))
+    return world
+
+
+def together(needs: str = "", count: int = 2):
+    asked = a_host(count, needs=needs)
+    return replace(asked, parameters={**asked.parameters, "together": "rack"})
+
+
+def racks(world, lease) -> list[str]:
+    return sorted(RACKS[name] for name in world.hosts_of(lease))
+
+
+def test_a_host_that_is_given_up_is_replaced_in_its_rack(world):
+    lease = world.lease(together(), start=HOUR)
+    (rack, _) = racks(world, lease)
+    given = sorted(world.hosts_of(lease))[0]
+    swap(world, lease, given)
+    assert racks(world, lease) == [rack, rack]
+    assert given not in world.hosts_of(lease)
+    elsewhere = next(name for name in RACKS if RACKS[name] != rack)
+    with pytest.raises(NotEnoughResources):
+        swap(world, lease, sorted(world.hosts_of(lease))[0], elsewhere)
+
+
+def test_two_leases_exchange_hosts_that_lie_alike_only(world):
+    lease = world.lease(together('["==", "$rack", "r1"]'), start=HOUR)
+    near = world.lease(a_host(needs='["==", "$rack", "r1"]'), start=HOUR)
+    far = world.lease(a_host(needs='["==", "$rack", "r2"]'), start=HOUR)
+    mine = sorted(world.hosts_of(lease))[0]
+    for other, fits in ((far, False), (near, True)):
+        (theirs,) = world.hosts_of(other)
+        partner = Partner(other.id, other.reservations[0].id)
+        request = SwapRequest(lease.reservations[0].id, mine, theirs, partner)
+        if fits:
+            world.manager.surgery.swap(lease.id, request, OPERATOR)
+            assert theirs in world.hosts_of(lease)
+        else:
+            with pytest.raises(NotEnoughResources):
+                world.manager.surgery.swap(lease.id, request, OPERATOR)
+    check_promises(world.store, since=NOON)
+
+
+def test_maintenance_of_a_host_leaves_what_lies_together_in_its_rack(world):
+    lease = world.lease(together(), start=2 * HOUR)
+    (rack, _) = racks(world, lease)
+    gone = sorted(world.hosts_of(lease))[0]
+    opened(world, gone)
+    assert gone not in world.hosts_of(lease)
+    assert racks(world, lease) == [rack, rack]
+    check_promises(world.store, since=NOON)
