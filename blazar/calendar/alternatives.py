@@ -32,9 +32,9 @@ def find_fewer(
     """Return as many of each demand as fit into a window together and are granted, by kind; None if one gets nothing.
 
     ``free`` is what each could get by itself. If all of that does not fit, the same smaller number is tried for all, so
-    that the largest is found by bisection.
+    that the largest is found by bisection. A request that takes nothing, as one for what others have, has none.
     """
-    if not all(count for counts in free for count in counts):
+    if not kinds or not all(count for counts in free for count in counts):
         return None
     low, high = 0, max(count for counts in free for count in counts)
     found: list[list[int]] | None = None

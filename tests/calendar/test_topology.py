@@ -18,7 +18,7 @@ from blazar.calendar.placement import Strategy, place
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.calendar.demand import Demand
-from blazar.model.calendar.topology import Spread, Together, Topology, value_of
+from blazar.model.calendar.topology import SpreadOver, Together, Topology, value_of
 from blazar.model.resources.resource import HOST
 from tests.builders import a_host, hours, promised
 
@@ -29,7 +29,7 @@ WINDOW = hours(4, 8)
 def ask(least, most=None, *, together=None, spread=None, **more):
     topology = Topology(
         Together(together) if isinstance(together, str) else together,
-        Spread(spread) if isinstance(spread, str) else spread,
+        SpreadOver(spread) if isinstance(spread, str) else spread,
     )
     return Demand(HOST, least, most or least, topology=topology, **more)
 
@@ -84,8 +84,8 @@ def test_groups_each_in_one_rack_leave_large_racks_whole():
 
 def test_each_in_another_rack_or_so_many_of_each():
     assert in_racks(racks(a=3, b=1, c=1), ask(3, spread="rack")) == [{"a": 1, "b": 1, "c": 1}]
-    assert in_racks(racks(a=3, b=1), ask(2, 9, spread=Spread("rack", 2))) == [{"a": 2, "b": 1}]
-    with pytest.raises(NotEnoughResources, match="3 of these each of a different rack"):
+    assert in_racks(racks(a=3, b=1), ask(2, 9, spread=SpreadOver("rack", 2))) == [{"a": 2, "b": 1}]
+    with pytest.raises(NotEnoughResources, match="3 of these of a different rack apiece"):
         in_racks(racks(a=3, b=1, c=1), ask(4, spread="rack"))
 
 
@@ -97,7 +97,7 @@ def test_within_one_rack_on_different_feeds():
 def test_two_reservations_share_the_racks_so_that_both_lie_as_they_ask():
     hosts = racks(a=3, b=2)
     assert in_racks(hosts, ask(2, together="rack"), ask(3, together="rack")) == [{"b": 2}, {"a": 3}]
-    assert in_racks(hosts, ask(2, spread="rack"), ask(3, spread=Spread("rack", 2))) == [
+    assert in_racks(hosts, ask(2, spread="rack"), ask(3, spread=SpreadOver("rack", 2))) == [
         {"a": 1, "b": 1},
         {"a": 2, "b": 1},
     ]
@@ -181,7 +181,7 @@ def calendars(draw, most_demands=2, *, groups=False):
         for n in range(1, draw(st.integers(3, 7)))
     ]
     togethers = [None, Together("rack"), Together("rack", prefer=True), *([Together("rack", size=2)] if groups else [])]
-    spreads = [None, Spread("feed"), Spread("feed", 2), Spread("rack"), Spread("rack", 2)]
+    spreads = [None, SpreadOver("feed"), SpreadOver("feed", 2), SpreadOver("rack"), SpreadOver("rack", 2)]
     demands = []
     for _ in range(draw(st.integers(1, most_demands))):
         together = draw(st.sampled_from(togethers))

@@ -27,7 +27,7 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadOver:
     """At most ``most`` units where the property ``key`` has the same value."""
 
     key: str
@@ -43,7 +43,7 @@ class Topology:
     """What a demand asks of where its units are; empty if it does not matter."""
 
     together: Together | None = None
-    spread: Spread | None = None
+    spread: SpreadOver | None = None
 
     def __bool__(self) -> bool:
         return self.together is not None or self.spread is not None
@@ -61,12 +61,10 @@ def describe_topology(topology: Topology) -> str:
     """Return where units are to lie, in words that follow a number of resources."""
     words = []
     if (together := topology.together) is not None:
-        words.append(
-            f"in groups of {together.size} of one {together.key}" if together.size else f"of one {together.key}"
-        )
+        words.append(f"in groups of {together.size} of one {together.key}" if together.size else f"of one {together.key}")
     if (spread := topology.spread) is not None:
-        each = f"each {spread.key}" if spread.most > 1 else "a different"
-        words.append(f"at most {spread.most} of {each}" if spread.most > 1 else f"each of {each} {spread.key}")
+        most = spread.most
+        words.append(f"at most {most} of a {spread.key}" if most > 1 else f"of a different {spread.key} apiece")
     return ", ".join(words)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from blazar.model.base.errors import InvalidInput
-from blazar.model.calendar.topology import ANYWHERE, Spread, Together, Topology
+from blazar.model.calendar.topology import ANYWHERE, SpreadOver, Together, Topology
 from blazar.resources.contract.parameters import HOST_PROPERTIES, MOST, PUBLIC_HOST_PROPERTIES, quote
 from blazar.resources.contract.schemas import Schema
 
@@ -71,7 +71,7 @@ def read_topology(given: Mapping[str, object]) -> Topology:
         raise _refusal(TOGETHER, "has prefer and size; groups are firm: leave one of them out")
     return Topology(
         Together(str(together["property"]), prefer, size) if together else None,
-        Spread(str(spread["property"]), _number(spread, "most", SPREAD) or 1) if spread else None,
+        SpreadOver(str(spread["property"]), _number(spread, "most", SPREAD) or 1) if spread else None,
     )
 
 

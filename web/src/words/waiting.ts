@@ -57,7 +57,14 @@ export function waitInWords(wait: Wait, long: string, zone: string, now: number,
 }
 
 /** Steps of a reason that time alone undoes. */
-const PASSING: readonly string[] = ["promised", "in_use", "affinity", "topology", "other_reservations", "no_substitute"];
+const PASSING: readonly string[] = [
+  "promised",
+  "in_use",
+  "affinity",
+  "topology",
+  "other_reservations",
+  "no_substitute",
+];
 
 /** Steps of a reason that somebody undoes: what they take away takes new leases again one day. */
 const RETURNING: Readonly<Record<string, string>> = { disabled: "out of use", failed: "broken" };
