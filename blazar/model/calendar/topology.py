@@ -61,7 +61,8 @@ def describe_topology(topology: Topology) -> str:
     """Return where units are to lie, in words that follow a number of resources."""
     words = []
     if (together := topology.together) is not None:
-        words.append(f"in groups of {together.size} of one {together.key}" if together.size else f"of one {together.key}")
+        groups = f"in groups of {together.size} " if together.size else ""
+        words.append(f"{groups}of one {together.key}")
     if (spread := topology.spread) is not None:
         most = spread.most
         words.append(f"at most {most} of a {spread.key}" if most > 1 else f"of a different {spread.key} apiece")
