@@ -23,11 +23,14 @@ from blazar.api.http.policy import Policy
 from blazar.api.parts import all_parts
 from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config
-from blazar.cmd.demo import cloud, past, stage
+from blazar.cmd.demo import cloud, energy, past, stage
 from blazar.cmd.demo.stage import DemoClock
 from blazar.cmd.standalone import with_own_policy
+from blazar.model.base.paging import Page
 from blazar.model.leases.states import LeaseStatus
-from blazar.model.resources.resource import DEVICE, HOST
+from blazar.model.power.hosts import PowerQuestion
+from blazar.model.power.states import PowerState
+from blazar.model.resources.resource import DEVICE, HOST, VOLUME
 from blazar.store.sql.engine import make_engine
 from blazar.store.store import Store
 from tests.cmd.test_standalone import begun, call
@@ -289,3 +292,37 @@ def test_whenever_it_is_made_there_is_a_lease_in_each_state_that_pages_tell_of(t
 def test_a_lease_whose_host_has_failed_goes_on_for_half_a_day(demo):
     ends = [lease["end_date"] for lease in demo.read("/v1/leases?degraded=true")["leases"]]
     assert max(ends) > (NOW + timedelta(hours=12)).isoformat()
+
+
+def test_the_curve_of_carbon_goes_on_as_long_as_the_demo_does(tmp_path):
+    conf = config.load([], program="blazar-test", files=[], conf=cfg.ConfigOpts())
+    curves = []
+    for now in (NOW, NOW + timedelta(days=365)):
+        energy.set_up(conf, tmp_path, now)
+        curves.append(dict(line.split(",") for line in (tmp_path / energy.FILE).read_text("utf-8").splitlines()))
+        ends = [now + timedelta(days=days) for days in (-59, 365)]
+        assert curves[-1].keys() >= {f"{one:%Y-%m-%dT%H:00:00Z}" for one in ends}
+    # An hour has the value that it had at the first start.
+    both = curves[0].keys() & curves[1].keys()
+    assert len(both) > 24 * 50
+    assert all(curves[0][one] == curves[1][one] for one in both)
+
+
+@pytest.mark.slow
+def test_where_pools_are_switched_the_one_that_nobody_needs_sleeps_and_the_others_do_not(tmp_path):
+    made(tmp_path, days=3)
+    conf = config.load([], program="blazar-test", files=[], conf=cfg.ConfigOpts())
+    stage.set_limits(conf)
+    conf.set_override("mode", "on", group="power")
+    clock = DemoClock(NOW)
+    cloud = open_cloud(tmp_path / "cloud.json", clock=clock)
+    engine = make_engine(f"sqlite:///{tmp_path / 'blazar.sqlite'}")
+    manager = assemble.manager(conf, engine=engine, clouds={"": cloud}, clock=clock)
+    for _ in range(60):
+        for part in manager.power_work[:2]:
+            part.run_once()
+        clock.instant += timedelta(seconds=20)
+    pools = manager.power.page(PowerQuestion(Page(10, "name")), VOLUME).items
+    states = {one.host.name.partition("@")[2]: one.power.state for one in pools}
+    assert states["archive#pool1"] is PowerState.OFF
+    assert {states["ssd#pool1"], states["disks#pool1"]} == {PowerState.ON}

@@ -20,6 +20,8 @@ NETWORK = "7b0d2f4e-6a1c-4f3b-8e5d-9c2a4b6d8f01"
 POOLS: list[dict[str, Any]] = [
     {"name": "storage-1@ssd#pool1", "type": "fast", "total_gb": 4000},
     {"name": "storage-1@disks#pool1", "type": "large", "total_gb": 40000},
+    # Of which nobody needs anything: it sleeps, where pools are switched.
+    {"name": "storage-2@archive#pool1", "type": "archive", "total_gb": 100000},
 ]
 """Pools of volumes, each with a private volume type that leads only there."""
 

@@ -14,8 +14,8 @@ from blazar.model.base.clock import zulu
 
 FILE = "carbon.csv"
 HOUR = timedelta(hours=1)
-BACK, AHEAD = timedelta(days=60), timedelta(days=7)
-"""Of which days there is a curve; later ones are estimated by those before."""
+BACK, AHEAD = timedelta(days=60), timedelta(days=366)
+"""Of which days there is a curve from each start of the demo on."""
 
 RATINGS: Mapping[str, tuple[int, int, int]] = {
     "a100": (620, 2600, 2400),
@@ -40,8 +40,8 @@ def describe_power(family: str) -> Mapping[str, str]:
 def set_up(conf: cfg.ConfigOpts, data: Path, now: datetime) -> None:
     """Have energy recorded, with a curve in a file of the demo's folder, unless a configuration file says otherwise."""
     file = data / FILE
-    if not file.exists():
-        file.write_text(_write_curve(now), encoding="utf-8")
+    # Each hour has the same value at each start.
+    file.write_text(_write_curve(now), encoding="utf-8")
     conf.set_default("enabled", True, group="energy")
     conf.set_default("ask_adapters", True, group="energy")
     conf.set_default("pue", "1.3", group="energy")

@@ -23,6 +23,7 @@ from blazar.manager.service import ManagerService
 from blazar.model.base.errors import BlazarError
 from blazar.model.leases.requests import LeaseChange
 from blazar.model.leases.states import LeaseStatus
+from blazar.model.power.classes import POWERED
 from blazar.model.resources.resource import HOST
 from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
@@ -106,7 +107,9 @@ class Script:
         for host in list_hosts():
             give_switch(self._stage.manager, resources.register(HOST, host.registration))
         for kind, registration in registrations():
-            resources.register(kind, registration)
+            resource = resources.register(kind, registration)
+            if kind in POWERED:
+                give_switch(self._stage.manager, resource)
         resources.set_property(HOST, "rack", private=False)
 
     def _live(self, until: datetime, end: datetime) -> None:

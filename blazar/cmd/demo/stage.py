@@ -39,10 +39,10 @@ def set_limits(conf: cfg.ConfigOpts) -> None:
     conf.set_default("promises", PROMISES, group="api")
 
 
-def give_switch(manager: ManagerService, host: Resource) -> None:
-    """Let the simulated cloud switch the power of a host, so that it sleeps once ``[power] mode`` is ``on``."""
-    address = PowerAddress(PowerAdapter.SIMULATED, host.name)
-    manager.power.change(host.external_id, PowerChange(address))
+def give_switch(manager: ManagerService, resource: Resource) -> None:
+    """Let the simulated cloud switch the power of a host or a pool, so that it sleeps with ``[power] mode = on``."""
+    address = PowerAddress(PowerAdapter.SIMULATED, resource.name)
+    manager.power.change(resource.external_id, PowerChange(address), resource.kind)
 
 
 @dataclass(slots=True)
