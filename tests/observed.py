@@ -101,4 +101,4 @@ class _Noun:
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._calls, name)
         # Who listens reads and writes nothing.
-        return call if name == "listen" else partial(self._around, f"{self._noun}.{name}", call)
+        return call if name == "listen" or not callable(call) else partial(self._around, f"{self._noun}.{name}", call)

@@ -219,8 +219,8 @@ REPACK: tuple[cfg.Opt, ...] = (
             ("equal", "it may get others that are equal in all that users can see"),
             ("any", "it may get any others that meet what it asks for"),
         ],
-        help="Whether whole-host leases that have not started get other hosts, for the same time, so that another "
-        "lease can be prolonged on its own.",
+        help="Whether whole-host leases that have not started get other hosts, for the same time, so that "
+        "others can be booked, or prolonged on theirs.",
     ),
     cfg.IntOpt(
         "repack_notice",

@@ -202,7 +202,7 @@ test("changes of what is no lease are told in words, too", () => {
   const moved = told({ verb: "moved", reason: "repacked" });
   assert.deepEqual(
     [moved.what, moved.lines],
-    ["Moved to other resources", ["It had not started, and another lease goes on where it was."]],
+    ["Moved to other resources", ["It had not started, and others needed its place."]],
   );
 });
 

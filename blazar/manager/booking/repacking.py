@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repacking: leases that have not started get other hosts, so that one that is prolonged keeps its own.
+"""Repacking: leases that have not started get other hosts, so that one more fits, or one keeps its own for longer.
 
 They get them for the same time, in the transaction of the change. Nothing of them is in the cloud yet.
 """
@@ -9,18 +9,19 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
 
-from blazar.calendar.maintenance import PromisedPiece
+from blazar.calendar.maintenance import PromisedPiece, Span
 from blazar.calendar.repack.search import repack
 from blazar.calendar.repack.values import Repack, RepackLimits, RepackMode, RepackMove, RepackProblem, WholeNeed
 from blazar.calendar.timeline import epoch
 from blazar.manager.booking.booking import PlacementRequest, Selectable, match_visible, plan_allocations
 from blazar.manager.booking.held_calendar import HeldCalendar
+from blazar.manager.common.notifications import MOVED
 from blazar.manager.common.runtime import Runtime
+from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import NotEnoughResources, StaleLease
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
@@ -29,7 +30,7 @@ from blazar.model.journal.entries import REPACKED, REPACKED_AGAIN
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.requirements import property_keys
-from blazar.model.resources.resource import HOST, RESERVED_NAMES, Resource
+from blazar.model.resources.resource import HOST, NAMES, Resource
 from blazar.store.booking.commit import LeaseWrite
 
 LOG = logging.getLogger(__name__)
@@ -45,9 +46,6 @@ MOST_ATTEMPTS = 4
 
 TELL_AGAIN = timedelta(days=1)
 """The owner of a lease that is moved again within this time is not told once more."""
-
-_NAMES = frozenset({"hypervisor_hostname", "service_name"}) | RESERVED_NAMES
-"""Properties by which one host is asked for, and that no two have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +70,61 @@ def plan_repacked(
 
     While anybody waits for a turn nobody is moved. NotEnoughResources is that of the plan without moves.
     """
-    plan = partial(plan_allocations, runtime, lease.id, window, selectable=selectable, now=now, attempt=attempt)
     try:
-        return RepackedPlan(plan(requests))
+        plan = plan_allocations(runtime, lease.id, window, requests, selectable=selectable, now=now, attempt=attempt)
+        return RepackedPlan(plan)
     except NotEnoughResources as refused:
-        mine = [request for request in requests if request.demand.kind == HOST]
-        possible = refused.kinds == (HOST,) and all(request.demand.whole for request in mine)
         prolongs = window.covers(lease.window) and window.end > lease.window.end
-        if not (possible and prolongs and attempt < MOST_ATTEMPTS and selectable.only is None):
-            raise
-        if runtime.settings.repack.mode is RepackMode.OFF or runtime.store.waiting_list.is_anybody_waiting():
-            raise
-        found = _HostSearch(runtime, lease, window, mine, selectable, now).find()
+        found = None
+        if prolongs:
+            found = plan_moves(
+                runtime, lease, window, requests, refused, selectable=selectable, now=now, attempt=attempt
+            )
         if found is None:
             raise
+        return found
+
+
+def plan_moves(
+    runtime: Runtime,
+    lease: Lease,
+    window: Window,
+    requests: Sequence[PlacementRequest],
+    refused: NotEnoughResources,
+    *,
+    selectable: Selectable,
+    now: datetime,
+    attempt: int,
+) -> RepackedPlan | None:
+    """Return a plan for a lease that was ``refused`` whole hosts, for which others leave theirs; None if none is found.
+
+    While anybody waits for a turn nobody is moved. NotEnoughResources if there is not enough of another kind.
+    """
+    mine = [request for request in requests if request.demand.kind == HOST]
+    possible = refused.kinds == (HOST,) and all(request.demand.whole for request in mine)
+    if not possible or attempt >= MOST_ATTEMPTS or selectable.only is not None or selectable.emptied:
+        return None
+    if runtime.settings.repack.mode is RepackMode.OFF or runtime.store.waiting_list.is_anybody_waiting():
+        return None
+    found = _HostSearch(runtime, lease, window, mine, selectable, now).find()
     others = [request for request in requests if request.demand.kind != HOST]
-    rest = plan(others) if others else AllocationPlan()
+    if found is None or not others:
+        return found
+    rest = plan_allocations(runtime, lease.id, window, others, selectable=selectable, now=now, attempt=attempt)
     allocations = (*rest.allocations, *found.plan.allocations)
     return replace(found, plan=AllocationPlan(allocations, {**rest.generations, **found.plan.generations}))
 
 
+def tell_moved(runtime: Runtime, moved: Iterable[LeaseWrite]) -> None:
+    """Tell the owners of leases that were moved, unless they were told within a day."""
+    for write in moved:
+        if write.makes_room == REPACKED:
+            runtime.notifier.notify(MOVED, write.saved)
+
+
 @dataclass(slots=True)
 class _HostSearch:
-    """A search for the hosts of a lease that is prolonged, which others leave."""
+    """A search for the hosts of a lease, which others leave."""
 
     runtime: Runtime
     lease: Lease
@@ -107,14 +137,15 @@ class _HostSearch:
 
     def find(self) -> RepackedPlan | None:
         """Return the plan for the hosts with the moves; None if none was found. A constant number of statements."""
-        with self.runtime.store.maintenances.open_planning(HOST, self.now) as view:
+        start, cleaning = max(self.window.start, to_second(self.now)), self.runtime.store.calendar.cleaning_time
+        around = Window(start, later(self.window.end, cleaning))
+        with self.runtime.store.maintenances.open_planning(HOST, self.now, around=around) as view:
             generations = view.generations([resource.id for resource in view.catalog.resources])
         held = HeldCalendar(self.runtime, HOST, view, self.now)
-        pieces, choices = self._list_pieces(held)
+        span = epoch(around.start), epoch(around.end)
+        pieces, choices = self._list_pieces(held, span)
         spent = time.thread_time() + LONGEST_SEARCH
         limits = RepackLimits(is_spent=lambda: time.thread_time() > spent)
-        start, end = max(epoch(self.window.start), epoch(self.now)), epoch(self.window.end)
-        span = start, end + int(self.runtime.store.calendar.cleaning_time.total_seconds())
         # Before its start it may get others, too; but it is asked for those that it has.
         first, second = self._list_needs(held, keeps=True), self._list_needs(held, keeps=False)
         for needs in (first, second) if first != second else (first,):
@@ -148,17 +179,23 @@ class _HostSearch:
             needs.append(_make_need(demand, fitting, kept))
         return needs
 
-    def _list_pieces(self, held: HeldCalendar) -> tuple[list[PromisedPiece], Mapping[str, frozenset[int]]]:
-        """Return what others have, with what may be moved, and the hosts that each group of these may have."""
+    def _list_pieces(self, held: HeldCalendar, span: Span) -> tuple[list[PromisedPiece], Mapping[str, frozenset[int]]]:
+        """Return what others have, with what may be moved, and the hosts that each group of these may have.
+
+        What lies outside of what meets the span was not read as a whole: only what lies inside may move.
+        """
+        met = [piece for piece in held.held if piece.meets(span)]
+        first, last = min((p.start for p in met), default=span[0]), max((p.end for p in met), default=span[1])
         settings = self.runtime.settings.repack
         earliest = epoch(self.now) + int(settings.notice.total_seconds())
-        likeness = _number_alike(held.view.catalog.resources, held.view.catalog.private)
+        likeness = held.view.catalog.likeness
         choices: dict[str, frozenset[int]] = {}
         pieces = []
         for piece in held.held:
             if piece.lease_id == self.lease.id:
                 continue
-            if not self._may_move(piece, held, earliest):
+            inside = first <= piece.start and piece.end <= last
+            if not (inside and self._may_move(piece, held, earliest)):
                 pieces.append(replace(piece, movable=False))
                 continue
             like = likeness[piece.resource_id] if settings.mode is RepackMode.EQUAL else None
@@ -175,7 +212,7 @@ class _HostSearch:
         if not (waits and piece.per_instance is None and piece.affinity is Affinity.ANY):
             return False
         demand = held.find_demand(piece)
-        return demand is not None and not property_keys(demand.requirement) & _NAMES
+        return demand is not None and not property_keys(demand.requirement) & NAMES
 
     def _list_moved(self, held: HeldCalendar, moves: Sequence[RepackMove]) -> tuple[LeaseWrite, ...] | None:
         """Return the writes of the leases that are moved; None if some may not, which are noted. StaleLease."""
@@ -211,7 +248,7 @@ class _HostSearch:
         )
         gaining = {a.resource_id for a in allocations} | {move.to for move in found.moves}
         LOG.info(
-            "Lease %s keeps its hosts until %s, for leases %s get others",
+            "Lease %s gets its hosts until %s, for leases %s get others",
             self.lease.id,
             self.window.end,
             ", ".join(write.after.id for write in moved),
@@ -238,17 +275,3 @@ def _move_allocations(held: Sequence[Allocation], moves: Sequence[RepackMove]) -
     for allocation in held:
         target = to.get((allocation.reservation_id, allocation.resource_id))
         yield allocation if target is None else replace(allocation, resource_id=target)
-
-
-def _number_alike(resources: Sequence[Resource], private: frozenset[str]) -> Mapping[int, int]:
-    """Return a number for each host, the same for those that are equal in all that users can see."""
-    known: dict[str, int] = {}
-    numbers = {}
-    for resource in resources:
-        seen = {name: value for name, value in resource.properties.items() if name not in private | _NAMES}
-        projects = None if resource.authorized_projects is None else sorted(resource.authorized_projects)
-        text = json.dumps(
-            [seen, sorted(resource.capacity.items), sorted(resource.traits), projects], sort_keys=True, default=str
-        )
-        numbers[resource.id] = known.setdefault(text, len(known))
-    return numbers

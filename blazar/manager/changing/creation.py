@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from blazar.enforcement import Occasion
 from blazar.manager.booking.booking import PlacementRequest, Proposal, Selectable, plan_allocations
+from blazar.manager.booking.repacking import RepackedPlan, plan_moves
 from blazar.manager.booking.unique_names import check_names
 from blazar.manager.changing.evacuated_hosts import EvacuatedHosts
 from blazar.manager.changing.new_leases import NewLease, NewLeases, Turn
@@ -48,6 +49,8 @@ class CreationGrant:
         """The check that enforcement makes of it, if there is any filter."""
         if runtime.enforcement.enabled:
             self.enforcement_checks = (EnforcementCheck(runtime),)
+        self.moved: tuple[LeaseWrite, ...] = ()
+        """Leases of others that make room for it."""
         self._examined: AllocationPlan | None = None
         self._evacuated: EvacuatedHosts | None = None
 
@@ -85,18 +88,35 @@ class CreationGrant:
         return any(turn.only is not None for turn in self._turns)
 
     def find(self, attempt: int) -> AllocationPlan:
-        """Find resources, in the first region that has enough. NotEnoughResources says what the first one lacks."""
-        refused: NotEnoughResources | None = None
+        """Find resources, in the first region that has enough, or else in which others that have not started make room.
+
+        NotEnoughResources says what the first one lacks.
+        """
+        refused: list[tuple[Turn, NotEnoughResources]] = []
+        self.moved = ()
         for turn in self._turns:
             try:
                 plan = self._found(turn, attempt)
             except NotEnoughResources as error:
-                refused = refused or error
+                refused.append((turn, error))
             else:
                 self._new, self._turn = turn.new, turn
                 return plan
-        assert refused is not None
-        raise refused
+        for turn, missing in refused:
+            found = self._find_by_moves(turn, missing, attempt)
+            if found is not None:
+                self._new, self._turn, self.moved = turn.new, turn, found.moved
+                return found.plan
+        raise refused[0][1]
+
+    def _find_by_moves(self, turn: Turn, refused: NotEnoughResources, attempt: int) -> RepackedPlan | None:
+        lease, requests = turn.new.lease, turn.new.placement_requests
+        if lease.kind is not LeaseKind.SCHEDULED:
+            return None
+        select, now = Selectable(lease.project_id, only=turn.only), self._runtime.clock.now()
+        return plan_moves(
+            self._runtime, lease, lease.window, requests, refused, selectable=select, now=now, attempt=attempt
+        )
 
     def find_instead(self, lease: Lease, counts: Mapping[str, int]) -> Sequence[Allocation]:
         """Find resources for the lease in another window, or with other counts of reservations. NotEnoughResources."""
@@ -165,7 +185,7 @@ class CreationGrant:
         if self.enforcement_checks:
             self._examined = plan
         commit = Commit(
-            [LeaseWrite(None, lease, plan.allocations)],
+            [LeaseWrite(None, lease, plan.allocations), *self.moved],
             at=lease.created_at,
             generations=plan.generations,
             bounds=self._runtime.bounds_of(lease.project_id),

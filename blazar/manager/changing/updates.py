@@ -23,10 +23,11 @@ from blazar.context import scope
 from blazar.manager.booking.booking import Booker
 from blazar.manager.booking.lease_changes import ChangeQuestion, DecidedChange, RequestedChange, Unchanged
 from blazar.manager.booking.quotas import QuotasNeeded, check_quotas
+from blazar.manager.booking.repacking import tell_moved
 from blazar.manager.changing.change_decisions import ChangeDecisions
 from blazar.manager.changing.change_grants import ChangeGrant, ChangeProposal, Grants
 from blazar.manager.common.claims import Claim
-from blazar.manager.common.notifications import MOVED, WARNING_OFF
+from blazar.manager.common.notifications import WARNING_OFF
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_changes import CloudChanges, prepare_reservations
 from blazar.manager.events.starts import StartedInUse, start_in_use
@@ -42,7 +43,6 @@ from blazar.manager.queue.queue_guard import QueueGuard
 from blazar.model.base.errors import BlazarError, Conflict, Contention, StaleCalendar, UsageDenied, pointing_at
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.calendar.allocations import Allocation
-from blazar.model.journal.entries import REPACKED
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor, LeaseChange
 from blazar.model.leases.states import ReservationStatus
@@ -118,9 +118,7 @@ class Updates:
             self._runtime.notifier.notify(WARNING_OFF, done)
         self._runtime.notifier.notify(grant.told, done, transfer=grant.parties(found))
         report_flags(self._runtime, found.lease, done)
-        for moved in found.moved:
-            if moved.makes_room == REPACKED:
-                self._runtime.notifier.notify(MOVED, moved.saved)
+        tell_moved(self._runtime, found.moved)
 
     def preview(
         self, lease_id: str, change: LeaseChange, decide: Decide | None = None, grants: Grants = ChangeGrant

@@ -13,6 +13,7 @@ from blazar.manager.billing.booked_prices import BookedPrices
 from blazar.manager.billing.quoting import Quoting
 from blazar.manager.booking.asleep import find_waking
 from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.booking.repacking import tell_moved
 from blazar.manager.changing.creation import Creation, CreationGrant
 from blazar.manager.changing.deletion import Deletion
 from blazar.manager.changing.evacuated_hosts import HostsToEvacuate
@@ -87,7 +88,7 @@ class LeaseCreator:
                     if (place := grant.new.place) is None:
                         raise
                     return self._waiting_list.add(grant.new, place)
-                (booked,) = granted.leases
+                booked = granted.leases[0]
                 try:
                     with self._runtime.claims.held(grant.claim):
                         created = self._creation.prepare(booked, granted.found, grant.claim)
@@ -96,6 +97,8 @@ class LeaseCreator:
                         raise
                     return kept
         self._runtime.notifier.notify(CREATED, created)
+        if grant.moved:
+            tell_moved(self._runtime, grant.moved)
         self._runtime.signals.events_due()
         return created
 

@@ -37,6 +37,9 @@ NAMED_KINDS = frozenset({FLOATING_IP, DEVICE, GENERIC})
 RESERVED_NAMES = frozenset({"id", "reservable", "created_at", "updated_at"})
 """Properties that every resource has; they override attributes and capabilities of these names."""
 
+NAMES = RESERVED_NAMES | {"hypervisor_hostname", "service_name"}
+"""Properties that no two resources have in common, or that say nothing of what they are."""
+
 EVACUABLE = "evacuable"
 """The attribute of a host that everybody's servers use until it is emptied for a lease of the kind ``best_effort``."""
 

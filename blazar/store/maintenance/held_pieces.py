@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.window import Window
 from blazar.model.resources.resource import ResourceKind
 from blazar.store.calendar.occupancy import parse_amounts
 from blazar.store.sql.clock import epoch_seconds
@@ -45,10 +46,27 @@ class HeldPiece:
     parameters: str
 
 
-def read_pieces(connection: Connection, kind: ResourceKind, now: datetime) -> tuple[HeldPiece, ...]:
-    """Return all that is promised of a kind from now on, late users among it, in one statement."""
-    rows = connection.execute(_select_lease_pieces(connection.dialect.name, kind, now))
-    return tuple(map(_piece_of, rows))
+def read_pieces(
+    connection: Connection, kind: ResourceKind, now: datetime, *, around: Window | None = None
+) -> tuple[HeldPiece, ...]:
+    """Return all that is promised of a kind from now on, late users among it, in one statement.
+
+    ``around`` a window: only what is promised while anything is that meets it.
+    """
+    query = _select_lease_pieces(connection.dialect.name, kind, now)
+    if around is not None:
+        query = query.where(_meets(kind, around, now))
+    return tuple(map(_piece_of, connection.execute(query)))
+
+
+def _meets(kind: ResourceKind, window: Window, now: datetime) -> sa.ColumnElement[bool]:
+    """Select what is promised between the first start and the last end of what meets a window, and late users."""
+    a, other = allocations.c, allocations.alias("other").c
+    met = (other.kind == str(kind), other.starts_at < window.end, other.blocks_until > window.start)
+    first = sa.select(sa.func.coalesce(sa.func.min(other.starts_at), window.start)).where(*met).scalar_subquery()
+    last = sa.select(sa.func.coalesce(sa.func.max(other.blocks_until), window.end)).where(*met).scalar_subquery()
+    is_late = sa.and_(a.released_at.is_(None), a.blocks_until <= now)
+    return sa.or_(is_late, sa.and_(a.blocks_until > first, a.starts_at < last))
 
 
 def _piece_of(row: AnyRow) -> HeldPiece:

@@ -102,11 +102,16 @@ class MaintenanceStore:
         self._catalogs = catalogs
 
     @contextmanager
-    def open_planning(self, kind: ResourceKind, now: datetime, *, besides: str | None = None) -> Iterator[PlanningView]:
-        """Open what a plan is made of, in four statements; ``besides`` is the window that is planned again."""
+    def open_planning(
+        self, kind: ResourceKind, now: datetime, *, besides: str | None = None, around: Window | None = None
+    ) -> Iterator[PlanningView]:
+        """Open what a plan is made of, in four statements; ``besides`` is the window that is planned again.
+
+        ``around`` a window: of what is promised only what is so while anything is that meets it.
+        """
         with self._transactions.reading() as connection:
             catalog = self._catalogs.read(connection, kind)
-            pieces = read_pieces(connection, kind, now)
+            pieces = read_pieces(connection, kind, now, around=around)
             every = read_blocks(connection, kind, Window(to_second(now), END_OF_TIME))
             others = {id_: [b for b in found if b.maintenance_id != besides] for id_, found in every.items()}
             yield PlanningView(catalog, pieces, others, partial(read_generations, connection))

@@ -7,17 +7,18 @@ The regions of resources are changed for all kinds at once.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.calendar.occupancy import roominess_key
 from blazar.model.resources.requirements import Anything, Requirement, matches
-from blazar.model.resources.resource import RESERVED_NAMES, Resource, ResourceKind
+from blazar.model.resources.resource import NAMES, RESERVED_NAMES, Resource, ResourceKind
 from blazar.store.resources import inventory
 from blazar.store.sql.tables import reservations, resources
 from blazar.store.sql.transactions import Transactions, atomic
@@ -72,6 +73,20 @@ class ResourceCatalog:
     def property_names_for(self, project_id: str) -> frozenset[str]:
         """Return the names of all properties that a project may know: none that only others' resources have."""
         return self._open(project_id if self.restricted else "")
+
+    @cached_property
+    def likeness(self) -> Mapping[int, int]:
+        """A number for each resource, the same for those that are equal in all that users can see."""
+        known: dict[str, int] = {}
+        numbers = {}
+        for resource in self.resources:
+            seen = {name: value for name, value in resource.properties.items() if name not in self.private | NAMES}
+            projects = None if resource.authorized_projects is None else sorted(resource.authorized_projects)
+            text = json.dumps(
+                [seen, sorted(resource.capacity.items), sorted(resource.traits), projects], sort_keys=True, default=str
+            )
+            numbers[resource.id] = known.setdefault(text, len(known))
+        return numbers
 
     def _known_to(self, project_id: str) -> frozenset[str]:
         if not self.restricted:

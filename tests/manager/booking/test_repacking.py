@@ -11,10 +11,10 @@ import pytest
 from blazar.calendar.repack.values import RepackMode
 from blazar.manager.booking import repacking
 from blazar.manager.common.settings import RepackSettings, Settings
-from blazar.model.base.errors import NotEnoughResources
+from blazar.model.base.errors import NotEnoughResources, OthersWait
 from blazar.model.base.paging import Page
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.requests import Actor, LeaseChange
+from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
@@ -297,3 +297,49 @@ def test_what_is_read_does_not_grow_with_the_calendar(sqlite):
             world.manager.leases.delete(one.id)
         world.run()
     assert found[0] == found[1], found
+
+
+def test_three_of_six_hosts_are_free_at_each_moment_and_so_they_can_be_had(engine):
+    """Three leases of three hosts, one after the other: and yet three hosts are free throughout."""
+    world = a_world(engine, *[{}] * 6)
+    booked = []
+    for number, wanted in enumerate(([1, 2, 3], [4, 5, 6], [1, 2, 3])):
+        start = (4 + 2 * number) * HOUR
+        names = ", ".join(f'"node-{n}"' for n in range(1, 7) if n not in wanted)
+        block = world.lease(a_host(3, needs=f'["in", "$hypervisor_hostname", {names}]'), start=start, hours=2)
+        booked.append(world.now(world.lease(a_host(3), start=start, hours=2, project="chemistry")))
+        world.manager.leases.delete(block.id)
+        assert hosts(world, booked[-1]) == set(wanted)
+    preview = world.manager.leases.creator.preview(a_request(3, 4, 6))
+    assert len(preview.held) == 3
+    assert [world.now(lease) for lease in booked] == booked
+    throughout = world.lease(a_host(3), start=4 * HOUR, hours=6)
+    assert len(hosts(world, throughout)) == 3
+    moved = [lease for lease in booked if world.now(lease).revision > lease.revision]
+    assert moved
+    for lease in booked:
+        assert world.now(lease).window == lease.window
+        assert len(hosts(world, lease)) == 3
+        assert hosts(world, lease).isdisjoint(hosts(world, throughout))
+        assert told(world, lease) == (lease in moved)
+
+
+def a_request(count: int, start: float, hours: float) -> LeaseRequest:
+    begin = NOON + start * HOUR
+    return LeaseRequest("asked", "curie", PROJECT, begin, begin + hours * HOUR, reservations=(a_host(count),))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_booking_moves_nobody_while_somebody_waits(sqlite, waits):
+    world = a_world(sqlite, {}, {})
+    world.waits = True
+    in_use(world, a_host(2), hours=3)
+    booked = [booked_on(world, 1, start=4, hours=2), booked_on(world, 2, start=6, hours=2)]
+    if waits:
+        world.lease(a_host(2), hours=1, wait=DAY, project="biology")
+        with pytest.raises((NotEnoughResources, OthersWait)):
+            world.lease(a_host(), start=4 * HOUR, hours=4)
+        assert [world.now(lease) for lease in booked] == booked
+    else:
+        world.lease(a_host(), start=4 * HOUR, hours=4)
+        assert sum(world.now(lease).revision > lease.revision for lease in booked) == 1

@@ -258,7 +258,7 @@ const KEEPS: Readonly<Record<string, string>> = {
   active: "It is in use, and keeps its hosts.",
 };
 
-const MAKES_ROOM = "It had not started, and another lease goes on where it was.";
+const MAKES_ROOM = "It had not started, and others needed its place.";
 
 /** Why a lease was moved, if it is for another one. */
 const MOVED: Readonly<Record<string, string>> = { repacked: MAKES_ROOM, repacked_again: MAKES_ROOM };
