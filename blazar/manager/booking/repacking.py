@@ -101,7 +101,7 @@ def plan_moves(
     While anybody waits for a turn nobody is moved. NotEnoughResources if there is not enough of another kind.
     """
     mine = [request for request in requests if request.demand.kind == HOST]
-    possible = refused.kinds == (HOST,) and all(request.demand.whole for request in mine)
+    possible = refused.kinds == (HOST,) and all(r.demand.whole and not r.demand.topology for r in mine)
     if not possible or attempt >= MOST_ATTEMPTS or selectable.only is not None or selectable.emptied:
         return None
     if runtime.settings.repack.mode is RepackMode.OFF or runtime.store.waiting_list.is_anybody_waiting():
@@ -212,7 +212,7 @@ class _HostSearch:
         if not (waits and piece.per_instance is None and piece.affinity is Affinity.ANY):
             return False
         demand = held.find_demand(piece)
-        return demand is not None and not property_keys(demand.requirement) & NAMES
+        return demand is not None and not demand.topology and not property_keys(demand.requirement) & NAMES
 
     def _list_moved(self, held: HeldCalendar, moves: Sequence[RepackMove]) -> tuple[LeaseWrite, ...] | None:
         """Return the writes of the leases that are moved; None if some may not, which are noted. StaleLease."""

@@ -187,14 +187,19 @@ def test_who_was_moved_often_keeps_the_host(sqlite):
     assert hosts(world, pending) == {host}
 
 
-@pytest.mark.parametrize("asked", ["name", "servers"])
+@pytest.mark.parametrize("asked", ["name", "servers", "topology"])
 def test_who_is_bound_to_the_host_keeps_it(world, asked):
     lease = in_use(world)
     (host,) = hosts(world, lease)
     name = world.store.resources.catalog(HOST).by_id[host].name
     by_name = f'["==", "$hypervisor_hostname", "{name}"]'
-    what = a_host(needs=by_name) if asked == "name" else instances(1, needs=by_name)
-    pending = world.lease(what, start=4 * HOUR, hours=8, project="chemistry")
+    if asked == "topology":
+        together = a_host()
+        together.parameters["together"] = "availability_zone"
+        pending = booked_on(world, host, together)
+    else:
+        what = a_host(needs=by_name) if asked == "name" else instances(1, needs=by_name)
+        pending = world.lease(what, start=4 * HOUR, hours=8, project="chemistry")
     stays(world, lease, world.now(pending))
 
 
