@@ -121,9 +121,9 @@ class KindSearch:
     def candidates(self, demand: Demand) -> Sequence[Resource]:
         """Return the resources that a demand can have when they are free."""
         found = self.matching(demand.requirement)
-        if not demand.traits:
+        if not demand.hardware:
             return [r for r in found if r.reservable]
-        return [r for r in found if r.reservable and demand.traits.met_by(r.traits)]
+        return [r for r in found if r.reservable and demand.is_met_by(r)]
 
     def possible_runs(self, length: int, first: int, last: int) -> list[Run]:
         """Return the runs of starts outside of which the demands cannot fit for ``length`` seconds."""

@@ -122,9 +122,9 @@ def _filter_matching(resources: Sequence[Resource], requirement: Requirement) ->
 
 
 def list_eligible(demand: Demand, find: Matching) -> Sequence[Resource]:
-    """Return the resources that meet the demand's requirement and traits."""
+    """Return the resources that meet the demand's requirement and have the hardware for it."""
     found = find(demand.requirement)
-    return [r for r in found if demand.traits.met_by(r.traits)] if demand.traits else found
+    return [r for r in found if demand.is_met_by(r)] if demand.traits or demand.cells else found
 
 
 def _add_required(demands: Sequence[Demand], snapshot: Snapshot, find: Matching) -> Sequence[Demand]:

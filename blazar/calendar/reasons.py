@@ -129,6 +129,8 @@ class _Count:
             words = f"{len(self.left)} with {describe_requirement(part.requirement)}"
             self.add_step(StepCode.REQUIREMENT, len(self.left), words, pointer=part.pointer)
         self._remove(StepCode.TRAITS, lambda r: not demand.traits.met_by(r.traits), "without the traits of the flavor")
+        if (cells := demand.cells) is not None:
+            self._remove(StepCode.CELLS, lambda r: not cells.fit(r), "whose NUMA cells do not suit the flavor")
         of_them = "of them " if len(self.steps) > 1 else ""
         self._remove(StepCode.DISABLED, lambda r: r.disabled, f"{of_them}disabled")
         self._remove(StepCode.FAILED, lambda r: not r.reservable, "failed")

@@ -134,7 +134,7 @@ def test_extra_specs_are_allowed_as_configured(load):
     assert settings.extra_specs == ("hw:*", "quota:cpu_shares")
     kind = VirtualInstance(PeopledCloud(MemoryStorage(State()), clock=ManualClock()).cloud, settings)
     asked = {"amount": 1, "vcpus": 1, "memory_mb": 1, "disk_gb": 1, "affinity": None, "resource_properties": ""}
-    for name in ("hw:mem_page_size", "quota:cpu_shares"):
+    for name in ("hw:numa_nodes", "quota:cpu_shares"):
         assert kind.parameters(Given({**asked, "extra_specs": {name: "1"}})).values["extra_specs"] == {name: "1"}
     with pytest.raises(InvalidInput, match="quota:cpu_period is not allowed here; use hw:"):
         kind.parameters(Given({**asked, "extra_specs": {"quota:cpu_period": "1"}}))

@@ -57,7 +57,7 @@ class Simulated:
         )
         self.cloud.operators.offer_flavor(Flavor("small", "c1.small", 8, 4096, 20, public=True))
         self.cloud.operators.offer_flavor(
-            Flavor("traits", "c1.traits", 8, 4096, 20, extra_specs={"hw:mem_page_size": "large"}, public=True)
+            Flavor("traits", "c1.traits", 8, 4096, 20, extra_specs={"hw:numa_nodes": "1"}, public=True)
         )
         self._make = make
         self.type = self.another_type()

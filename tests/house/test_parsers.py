@@ -268,6 +268,7 @@ OUR_OWN = {
     "blazar.manager.subscriptions.mails": "dates that the journal keeps",
     "blazar.model.billing.focus": "numbers that were computed",
     "blazar.model.energy.carbon": "the curve of a site, which an operator names; at most so many lines",
+    "blazar.model.calendar.cells": "what Nova tells of the processors of a host",
     "blazar.model.leases.reminders": "what a lease keeps",
     "blazar.model.leases.stored": "what a lease keeps",
     "blazar.api.leases.v1_0.texts": "what a lease keeps",

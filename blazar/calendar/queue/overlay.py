@@ -16,7 +16,7 @@ from blazar.calendar.placement import Matching
 from blazar.calendar.queue.usage import Totals
 from blazar.calendar.queue.values import Calendar, Grant, GrantPart, Inventory, Waiter
 from blazar.calendar.timeline import OutsideUses, Timeline, TimelineTerms, Use
-from blazar.model.calendar.demand import Demand, TraitRequirements
+from blazar.model.calendar.demand import Demand
 from blazar.model.resources.requirements import Anything, Requirement, matches
 from blazar.model.resources.resource import Resource, ResourceKind
 
@@ -27,7 +27,7 @@ _by_start = itemgetter(0)
 
 Ids = frozenset[int]
 Wanted = tuple[tuple[ResourceKind, Ids], ...]
-_Key = tuple[ResourceKind, str, Requirement, TraitRequirements]
+_Key = tuple[ResourceKind, str, Requirement, object]
 
 
 class Candidates:
@@ -62,7 +62,7 @@ class Candidates:
         key = self._key(project_id, demand)
         if key not in self._found:
             found = self.matching(demand.kind, project_id)(demand.requirement)
-            self._found[key] = [r for r in found if r.reservable and demand.traits.met_by(r.traits)]
+            self._found[key] = [r for r in found if r.reservable and demand.is_met_by(r)]
         return self._found[key]
 
     def candidate_ids(self, project_id: str, demand: Demand) -> Ids:
@@ -78,7 +78,7 @@ class Candidates:
 
     def _key(self, project_id: str, demand: Demand) -> _Key:
         project = project_id if self._restricted.get(demand.kind) else ""
-        return demand.kind, project, demand.requirement, demand.traits
+        return demand.kind, project, demand.requirement, demand.hardware
 
 
 def count_totals(calendar: Calendar) -> Totals:

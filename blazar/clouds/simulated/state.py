@@ -101,7 +101,7 @@ class HostState:
 
     ``inventories`` is what Placement has in addition to the sizes or instead of them, by class and with Placement's
     keys, as ``{"VCPU": {"allocation_ratio": 4.0}, "PCPU": {"total": 8}}``; ``nested`` are the inventories of further
-    providers in the host's tree, by name.
+    providers in the host's tree, by name. ``cpu_info`` tells the number of NUMA cells, as that of libvirt.
     """
 
     id: str
@@ -112,7 +112,7 @@ class HostState:
     local_gb: int
     hypervisor_type: str = "QEMU"
     hypervisor_version: int = 8002002
-    cpu_info: str = '{"arch": "x86_64", "model": "simulated"}'
+    cpu_info: str = '{"arch": "x86_64", "model": "simulated", "topology": {"cells": 1}}'
     up: bool = True
     enabled: bool = True
     disabled_reason: str | None = None

@@ -97,6 +97,11 @@ class FileStorage:
 FREEPOOL = "freepool"
 
 
+def describe_cpu(architecture: str, cells: int) -> str:
+    """Return what a host says of its processors, which are in a number of NUMA cells."""
+    return json.dumps({"arch": architecture, "model": "simulated", "topology": {"cells": cells}})
+
+
 def _host(number: int, entry: Mapping[str, Any]) -> HostState:
     return HostState(
         str(number),
@@ -108,15 +113,17 @@ def _host(number: int, entry: Mapping[str, Any]) -> HostState:
         inventories=entry.get("inventories", {}),
         nested=entry.get("nested", {}),
         traits=entry.get("traits", []),
+        cpu_info=describe_cpu("x86_64", entry.get("cells", 1)),
     )
 
 
 def of_yaml(text: str) -> State:
     """Return the cloud that a YAML text describes: ``zones``, and ``hosts`` with name, zone and sizes (MiB, GiB).
 
-    A host may have ``traits``, ``inventories`` and ``nested`` as well, as in HostState. ``flavors`` are public unless
-    they name ``projects``, with keys as in FlavorState; ``networks`` have keys as in NetworkState. ``pools`` have
-    a name as in Cinder, ``total_gb``, and the private volume ``type`` that leads only there.
+    A host may have ``traits``, ``inventories`` and ``nested`` as well, as in HostState, and a number of NUMA
+    ``cells``. ``flavors`` are public unless they name ``projects``, with keys as in FlavorState; ``networks`` have keys
+    as in NetworkState. ``pools`` have a name as in Cinder, ``total_gb``, and the private volume ``type`` that leads
+    only there.
     """
     data = yaml.safe_load(text)
     hosts = [(_host(number, entry), entry["zone"]) for number, entry in enumerate(data["hosts"], start=1)]

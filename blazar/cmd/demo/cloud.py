@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from blazar.clouds.simulated import State, of_yaml
+from blazar.clouds.simulated.storage import describe_cpu
 from blazar.cmd.demo.energy import describe_power
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import DEVICE, FLOATING_IP, GENERIC, VOLUME, ResourceKind
@@ -110,7 +111,7 @@ def make_cloud() -> State:
     given = {"zones": list(_ZONES), "hosts": entries, "flavors": flavors, "networks": [network], "pools": POOLS}
     state = of_yaml(yaml.safe_dump(given))
     for number, host in enumerate(list_hosts(), start=1):
-        state.hosts[str(number)].cpu_info = f'{{"arch": "{host.family.cpu}", "model": "simulated"}}'
+        state.hosts[str(number)].cpu_info = describe_cpu(host.family.cpu, 1)
     return state
 
 

@@ -117,7 +117,7 @@ class HeldCalendar:
                 for r in found
                 if demand is not None
                 and r.reservable
-                and demand.traits.met_by(r.traits)
+                and demand.is_met_by(r)
                 and (not project or r.is_open_to(project))
                 and (here is None or lie_alike(demand.topology, here, r))
             ]

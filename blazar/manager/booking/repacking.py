@@ -171,7 +171,7 @@ class _HostSearch:
                 own.setdefault(piece.reservation_id, set()).add(piece.resource_id)
         for request in self.requests:
             demand = request.demand
-            fitting = {r.id: r for r in find(demand.requirement) if r.reservable and demand.traits.met_by(r.traits)}
+            fitting = {r.id: r for r in find(demand.requirement) if r.reservable and demand.is_met_by(r)}
             named = frozenset(id_ for id_, resource in fitting.items() if resource.name in demand.required)
             if len(named) < len(demand.required):
                 return []

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.topology import ANYWHERE, Topology
 from blazar.model.resources.requirements import Anything, Requirement
-from blazar.model.resources.resource import ResourceKind, part_noun
+from blazar.model.resources.resource import Resource, ResourceKind, part_noun
 
 
 class Affinity(StrEnum):
@@ -50,6 +51,7 @@ class Demand:
     * ``entitled``: what is ``kept`` was already promised for the whole window, with the same ``per_instance``. It
       stays, even if the resource now has less capacity than is promised of it.
     * ``required``: names of whole resources that must be chosen as well; they must match, be reservable and be free.
+    * ``cells``: the NUMA cells of one instance; None if it has none of its own.
     * ``reference``: the parameter that names what the requirement looks for, as a network: if no resource meets the
       requirement, what it names does not exist.
     * ``topology``: how whole resources lie to each other.
@@ -68,6 +70,7 @@ class Demand:
     traits: TraitRequirements = TraitRequirements()
     entitled: bool = False
     required: frozenset[str] = frozenset()
+    cells: GuestCells | None = None
     reference: str | None = None
     topology: Topology = ANYWHERE
     word: str = field(default="", compare=False)
@@ -90,6 +93,18 @@ class Demand:
     def whole(self) -> bool:
         """Return whether each instance takes a whole resource."""
         return self.per_instance is None
+
+    @property
+    def hardware(self) -> object:
+        """Return what an instance needs of the hardware of a resource besides amounts, to compare it; None if nothing.
+
+        Resources that do not have it are those that ``is_met_by`` refuses.
+        """
+        return (self.traits, self.cells) if self.traits or self.cells else None
+
+    def is_met_by(self, resource: Resource) -> bool:
+        """Return whether a resource has the hardware that an instance needs, whatever is free of it."""
+        return self.traits.met_by(resource.traits) and (self.cells is None or self.cells.fit(resource))
 
     @property
     def share(self) -> str:

@@ -74,6 +74,8 @@ class StepCode(StrEnum):
     REGISTERED = "registered"
     REQUIREMENT = "requirement"
     TRAITS = "traits"
+    CELLS = "cells"
+    """Hosts whose NUMA cells such servers would not use evenly, so that amounts do not tell whether they fit."""
     DISABLED = "disabled"
     FAILED = "failed"
     TOO_SMALL = "too_small"

@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from blazar.clouds.ports.compute import Compute, Flavor
 from blazar.clouds.ports.placement import CLASS_PREFIX
 from blazar.model.base.amounts import Amounts
-from blazar.model.base.errors import InvalidInput, NotFound
+from blazar.model.base.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.calendar.demand import TraitRequirements
 from blazar.resources.contract.parameters import MOST, quote
+from blazar.resources.hosts.guest_cells import find_cell_obstacle
 
 _GROUP = re.compile(r"(resources|trait)[^:]+:")
 """Resource classes or traits of a granular request group, which may come from another provider than the rest."""
@@ -45,10 +46,28 @@ _TRAITS: Mapping[tuple[str, str], tuple[str, bool]] = {
 """Extra specs that Nova translates into traits; True if the trait is required, False if forbidden."""
 
 
+def check_reservable(flavor: Flavor) -> None:
+    """Check that servers of a flavor can be promised. InvalidInput names what cannot be."""
+    per_instance_of(flavor)
+    traits_of(flavor)
+    if (found := find_cell_obstacle(flavor)) is not None:
+        raise _unusable(flavor, *found)
+
+
+def format_reservable_flavor(flavor: Flavor, field: str) -> str:
+    """Return a flavor that a field has just named as reservations keep it. InvalidInput if it cannot be promised.
+
+    What a reservation keeps is not checked again: it can be changed although its flavor is refused by now.
+    """
+    with pointing_at(f"/{field}"):
+        check_reservable(flavor)
+    return format_flavor(flavor)
+
+
 def per_instance_of(flavor: Flavor) -> Amounts:
     """Return the resources that one server needs. InvalidInput if it needs none, or some that cannot be promised."""
     for key, value in flavor.extra_specs.items():
-        _check_reservable(flavor, key, value)
+        _check_extra_spec(flavor, key, value)
     named = {
         key.removeprefix("resources:"): _amount_in_extra_spec(flavor, key, value)
         for key, value in flavor.extra_specs.items()
@@ -138,7 +157,7 @@ def parse_flavor(text: str) -> Flavor:
     )
 
 
-def _check_reservable(flavor: Flavor, key: str, value: str) -> None:
+def _check_extra_spec(flavor: Flavor, key: str, value: str) -> None:
     if key == "aggregate_instance_extra_specs:reservation" or key.startswith(f"resources:{CLASS_PREFIX}"):
         raise InvalidInput(
             f"flavor {flavor.id}: it is the flavor of a reservation; give the one that it was made from, or another"

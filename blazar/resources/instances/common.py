@@ -16,6 +16,7 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import Conflict, InvalidInput
 from blazar.model.base.json_text import Json
 from blazar.model.base.reasons import spell_count
+from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import Affinity, Demand, TraitRequirements
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
@@ -79,6 +80,10 @@ class InstanceParameters(Protocol):
     @property
     def traits(self) -> TraitRequirements:
         """The traits that a host must have, or must not."""
+
+    @property
+    def cells(self) -> GuestCells | None:
+        """The NUMA cells of one server; None if it has none of its own."""
 
 
 class InstanceUse(ReportsUse):
@@ -164,6 +169,7 @@ class Instances(InstanceUse, ResourceType, ABC):
             per_instance=wanted.per_instance,
             affinity=affinity_of(wanted.affinity),
             traits=wanted.traits,
+            cells=wanted.cells,
             word=self.word,
         )
 

@@ -10,10 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.errors import InvalidInput
 from blazar.model.leases.reservation import Content
 from blazar.resources.contract.parameters import LONGEST_TEXT, quote
 from blazar.resources.hosts.flavors import obstacle_of
+from blazar.resources.hosts.guest_cells import find_cell_obstacle
 
 FIELD = "extra_specs"
 MOST_SPECS = 64
@@ -55,6 +57,13 @@ def checked_extra_specs(value: object, allowed: Sequence[str], kept: Mapping[str
         if name not in kept or kept[name] != text:
             _check_extra_spec(name, text, allowed)
     return dict(sorted(value.items()))
+
+
+def check_cells(flavor: Flavor) -> None:
+    """Check that the NUMA cells of servers can be promised. InvalidInput names the extra spec."""
+    if (found := find_cell_obstacle(flavor)) is not None:
+        name, why = found
+        raise _refusal(name, f"{why}; leave it out")
 
 
 def stored_extra_specs(content: Content) -> Mapping[str, str]:

@@ -9,8 +9,9 @@ from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Flavor
 from blazar.clouds.ports.projects import Quota
 from blazar.model.base.amounts import Amounts
-from blazar.model.base.errors import InvalidInput, pointing_at
+from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import TraitRequirements
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.resources.requirements import Anything, Requirement, parse_requirement
@@ -19,13 +20,14 @@ from blazar.resources.contract.parameters import cloud_id, stored_number, stored
 from blazar.resources.contract.type import Needs
 from blazar.resources.contract.values import Given, ResolutionNeeded, Task
 from blazar.resources.hosts.flavors import (
-    format_flavor,
+    format_reservable_flavor,
     is_usable,
     parse_flavor,
     per_instance_of,
     traits_of,
     usable_flavor,
 )
+from blazar.resources.hosts.guest_cells import cells_of
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import (
     Instances,
@@ -66,10 +68,6 @@ class FlavorInstanceParameters:
     def checked(cls, given: Json, source: str) -> FlavorInstanceParameters:
         """Return the parameters of a complete request, for a flavor as JSON; InvalidInput names the field."""
         flavor = parse_flavor(source)
-        # Refused here rather than when the calendar is read.
-        with pointing_at("/flavor_id"):
-            per_instance_of(flavor)
-            traits_of(flavor)
         action = checked_before_end(given)
         return cls(
             checked_amount(given),
@@ -118,6 +116,11 @@ class FlavorInstanceParameters:
     def traits(self) -> TraitRequirements:
         """Return the traits that the flavor requires or forbids."""
         return traits_of(self.flavor)
+
+    @property
+    def cells(self) -> GuestCells | None:
+        """Return the NUMA cells of one server; None if it has none of its own."""
+        return cells_of(self.flavor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,9 @@ class FlavorInstance(Instances):
         if parse_requirement(given.values.get(SOURCE), field=SOURCE) != Anything():
             raise _no_choice_of_hosts()
         values = {BEFORE_END: "default", **with_action(given.values)}
-        return FlavorInstanceParameters.checked(values, format_flavor(_flavor_of(given))).content
+        return FlavorInstanceParameters.checked(
+            values, format_reservable_flavor(_flavor_of(given), "flavor_id")
+        ).content
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with amount, affinity, flavor and ``before_end`` of the change.
@@ -191,7 +196,11 @@ class FlavorInstance(Instances):
         asked = change.values.get(SOURCE, "")
         if asked != before.resource_properties and parse_requirement(asked, field=SOURCE) != Anything():
             raise _no_choice_of_hosts()
-        source = format_flavor(_flavor_of(change)) if "flavor_id" in change.values else before.resource_properties
+        source = (
+            format_reservable_flavor(_flavor_of(change), "flavor_id")
+            if "flavor_id" in change.values
+            else before.resource_properties
+        )
         return FlavorInstanceParameters.checked(update_values(asdict(before), change), source).content
 
     def needs_as_part(self, parameters: Content) -> Needs:

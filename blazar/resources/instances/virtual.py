@@ -10,6 +10,7 @@ from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import TraitRequirements
 from blazar.model.leases.reservation import Content
 from blazar.model.resources.requirements import Requirement
@@ -25,6 +26,7 @@ from blazar.resources.contract.parameters import (
 )
 from blazar.resources.contract.values import Given, Task
 from blazar.resources.hosts.flavors import per_instance_of, traits_of
+from blazar.resources.hosts.guest_cells import cells_of
 from blazar.resources.instances.common import (
     REQUIREMENTS,
     Instances,
@@ -34,7 +36,7 @@ from blazar.resources.instances.common import (
     policy_of,
     stored_affinity,
 )
-from blazar.resources.instances.extra_specs import checked_extra_specs, stored_extra_specs
+from blazar.resources.instances.extra_specs import check_cells, checked_extra_specs, stored_extra_specs
 from blazar.resources.instances.reservation_flavor import ServerTemplate, group_obstacle
 from blazar.resources.instances.schemas import VIRTUAL
 
@@ -80,7 +82,7 @@ class VirtualInstanceParameters:
             field: whole_number(given[field], field, least=least, what=what) for field, (least, what) in SIZES.items()
         }
         affinity = checked_affinity(given)
-        return cls(
+        wanted = cls(
             amount,
             **sizes,
             affinity=affinity,
@@ -89,6 +91,9 @@ class VirtualInstanceParameters:
             ephemeral_gb=_checked_ephemeral(given, sizes["disk_gb"]),
             extra_specs=checked_extra_specs(given.get(EXTRA_SPECS), allowed, kept or {}),
         )
+        if wanted.extra_specs != kept:
+            check_cells(wanted.flavor)
+        return wanted
 
     @classmethod
     def of(cls, content: Content) -> VirtualInstanceParameters:
@@ -128,6 +133,11 @@ class VirtualInstanceParameters:
     def traits(self) -> TraitRequirements:
         """Return the traits that its extra specs stand for."""
         return traits_of(self.flavor)
+
+    @property
+    def cells(self) -> GuestCells | None:
+        """Return the NUMA cells of one server; None if it has none of its own."""
+        return cells_of(self.flavor)
 
 
 class VirtualInstance(Instances):

@@ -15,6 +15,7 @@ from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput, pointing_at
 from blazar.model.base.json_text import Json
+from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import TraitRequirements
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.secrets import seal, split_off_secrets, unseal
@@ -37,6 +38,7 @@ from blazar.resources.contract.parameters import (
 )
 from blazar.resources.contract.values import Reference
 from blazar.resources.hosts.flavors import parse_flavor, per_instance_of, traits_of
+from blazar.resources.hosts.guest_cells import cells_of
 from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
 from blazar.resources.instances.virtual import SIZES
 from blazar.resources.networks.parameters import SUBNET
@@ -115,11 +117,6 @@ class ServerParameters:
         """Return the parameters of a request that has all of them, and its flavor; InvalidInput names the field."""
         action = checked_before_end(given)
         sizes = {size: whole_number(given[size], size, least=least, what=what) for size, (least, what) in SIZES.items()}
-        if source is not None:
-            # Refused here rather than when the calendar is read.
-            with pointing_at(f"/{FLAVOR}"):
-                per_instance_of(parse_flavor(source))
-                traits_of(parse_flavor(source))
         if given[NETWORKS] == "none" and given[FLOATING_IP] is not None:
             raise InvalidInput(
                 f"{FLOATING_IP} is given, and {NETWORKS} is 'none': an address needs a port on a network; name "
@@ -235,6 +232,11 @@ class ServerParameters:
     def traits(self) -> TraitRequirements:
         """Return the traits that a host must have, or must not."""
         return TraitRequirements() if (source := self.source) is None else traits_of(source)
+
+    @property
+    def cells(self) -> GuestCells | None:
+        """Return the NUMA cells of one server; None if it has none of its own."""
+        return None if (source := self.source) is None else cells_of(source)
 
 
 def mask_user_data(given: Json) -> Json:

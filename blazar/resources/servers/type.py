@@ -22,7 +22,7 @@ from blazar.resources.contract.probes import MadeById
 from blazar.resources.contract.type import Needs
 from blazar.resources.contract.values import Done, Given, NotYet, Progress, Reference, ResolutionNeeded, Task, Unusable
 from blazar.resources.hosts.aggregates.freepool import NotInFreepool
-from blazar.resources.hosts.flavors import format_flavor
+from blazar.resources.hosts.flavors import format_reservable_flavor
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import REQUIREMENTS, Instances, policy_of
 from blazar.resources.instances.reservation_flavor import ServerTemplate, template_of
@@ -97,7 +97,7 @@ class VirtualServer(Instances):
             )
         if values[PUBLIC_KEY] is None:
             values[PUBLIC_KEY] = resolved.public_key
-        source = None if resolved.flavor is None else format_flavor(resolved.flavor)
+        source = None if resolved.flavor is None else format_reservable_flavor(resolved.flavor, FLAVOR)
         return _make_parameters(
             ServerParameters.checked(_with_sizes(values, resolved, given.values), source), resolved.image
         )
@@ -112,7 +112,7 @@ class VirtualServer(Instances):
         resolved = _require_resolved(change)
         source = before.source_flavor
         if FLAVOR in change.values and values[FLAVOR] != before.flavor:
-            source = None if resolved.flavor is None else format_flavor(resolved.flavor)
+            source = None if resolved.flavor is None else format_reservable_flavor(resolved.flavor, FLAVOR)
         flavored = values[FLAVOR] is not None
         if flavored and resolved.flavor is None:
             for size in SIZES:
