@@ -23,6 +23,9 @@ from blazar.resources.hosts.guest_cells import find_cell_obstacle
 _GROUP = re.compile(r"(resources|trait)[^:]+:")
 """Resource classes or traits of a granular request group, which may come from another provider than the rest."""
 
+_PCI_CLASS = re.compile(r"resources:CUSTOM_PCI_[0-9A-F]{4}_[0-9A-F]{4}")
+"""The class that Nova reports a device by. Placement counts it; only ``pci_passthrough:alias`` gives a server one."""
+
 _NAME = re.compile(r"[A-Z0-9_]{1,255}")
 
 _SINGLE: Mapping[str, str] = {
@@ -52,6 +55,9 @@ def check_reservable(flavor: Flavor) -> None:
     traits_of(flavor)
     if (found := find_cell_obstacle(flavor)) is not None:
         raise _unusable(flavor, *found)
+    for key, value in flavor.extra_specs.items():
+        if _PCI_CLASS.fullmatch(key) and int(value):
+            raise _unusable(flavor, key, "counts PCI devices that Nova does not hand to its servers")
 
 
 def format_reservable_flavor(flavor: Flavor, field: str) -> str:

@@ -12,7 +12,14 @@ from hypothesis import given
 from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.errors import InvalidInput
 from blazar.model.calendar.demand import TraitRequirements
-from blazar.resources.hosts.flavors import format_flavor, parse_flavor, per_instance_of, traits_of
+from blazar.resources.hosts.flavors import (
+    check_reservable,
+    format_flavor,
+    format_reservable_flavor,
+    parse_flavor,
+    per_instance_of,
+    traits_of,
+)
 
 
 def a_flavor(vcpus=4, memory_mb=2048, disk_gb=10, **more) -> Flavor:
@@ -142,3 +149,22 @@ sizes = st.integers(0, 2**20)
 def test_every_flavor_without_extra_specs_can_be_reserved_and_kept(flavor):
     assert parse_flavor(format_flavor(flavor)) == flavor
     assert dict(per_instance_of(flavor))["VCPU"] == flavor.vcpus
+
+
+def test_a_pci_device_by_its_class_would_be_counted_and_not_given():
+    device = "resources:CUSTOM_PCI_10DE_20B5"
+    with pytest.raises(InvalidInput, match=f"its extra spec {device} counts PCI devices that Nova does not hand") as no:
+        format_reservable_flavor(a_flavor(**{device: "1"}), "flavor_id")
+    assert no.value.pointer == "/flavor_id"
+    # A reservation that has one by now can still be read.
+    assert takes(a_flavor(**{device: "1"}))["CUSTOM_PCI_10DE_20B5"] == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("resources:CUSTOM_PCI_10DE_20B5", "0"), ("resources:CUSTOM_GPU_A100", "1"), ("resources:CUSTOM_PCI_CARD", "1")],
+)
+def test_classes_that_an_operator_counts_are_reservable(key, value):
+    flavor = a_flavor(**{key: value})
+    check_reservable(flavor)
+    assert takes(flavor).get(key.removeprefix("resources:"), 0) == int(value)
