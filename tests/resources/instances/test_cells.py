@@ -15,14 +15,17 @@ import blazar
 from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput, NotEnoughResources
+from blazar.model.base.moments import Duration
 from blazar.model.calendar.cells import CELLS, GuestCells, count_cells
+from blazar.model.leases.requests import Actor, ReservationRequest
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST, Resource, UnitLimits
+from blazar.model.search.availability import AvailabilityQuestion, StepCode
 from blazar.resources.hosts.flavors import check_reservable, per_instance_of
 from blazar.resources.hosts.guest_cells import cells_of
 from tests.builders import a_host
 from tests.resources.instances.steps import promised
-from tests.world import World, flavored, instances, of_hosts
+from tests.world import NOON, PROJECT, World, flavored, instances, of_hosts
 
 HOUR = timedelta(hours=1)
 DEDICATED = {"hw:cpu_policy": "dedicated"}
@@ -188,6 +191,33 @@ def test_servers_of_a_size_too(world):
     assert promised(world, world.lease(dedicated)) == {"node-2": 1}
     with pytest.raises(NotEnoughResources, match="1 hosts match"):
         world.lease(dedicated)
+
+
+def test_servers_that_are_booted_for_a_project_too(world):
+    offer(world, replace(a_flavor(8, **DEDICATED), id="one", disk_gb=20))
+    ask = ReservationRequest("virtual:server", {"amount": 1, "image": "cirros", "flavor": "one"})
+    assert promised(world, world.lease(ask)) == {"node-2": 1}
+    with pytest.raises(NotEnoughResources, match="1 hosts match"):
+        world.lease(ask)
+    offer(world, replace(a_flavor(8, **{"hw:mem_page_size": "large"}), id="huge", disk_gb=20))
+    with pytest.raises(InvalidInput, match="hw:mem_page_size asks for huge pages") as no:
+        world.lease(replace(ask, parameters={**ask.parameters, "flavor": "huge"}))
+    assert no.value.pointer == "/reservations/0/flavor"
+
+
+def test_a_search_tells_how_many_hosts_are_left_out(world):
+    offer(world, replace(a_flavor(8, **DEDICATED), id="one"))
+    question = AvailabilityQuestion(
+        Actor("curie", PROJECT), (flavored(2, "one"),), duration=Duration(seconds=3600), latest=Duration(days=2)
+    )
+    (reason,) = world.manager.availability.find(question).reasons
+    assert [(step.code, step.remaining, step.removed) for step in reason.steps] == [
+        (StepCode.REGISTERED, 3, None),
+        (StepCode.CELLS, 1, 2),
+    ]
+    assert reason.message == "3 hosts; 2 whose NUMA cells do not suit the flavor; 1 instance fits"
+    (opening,) = world.manager.availability.find(replace(question, reservations=(flavored(1, "one"),))).openings[:1]
+    assert opening.window.start == NOON
 
 
 def test_operators_say_how_many_cells_a_host_has(world):
