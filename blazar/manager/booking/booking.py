@@ -69,6 +69,7 @@ class Selectable:
 
     ``only`` are the resources to choose from; None: all. Hosts that can be emptied are left out, but for those that are
     ``emptied`` for the lease: these are reservable for it. ``awake``: hosts that sleep are left out, too.
+    ``if_none_waits``: none may be chosen if a lease waits for its turn; SomebodyWaits.
     """
 
     project_id: str
@@ -76,6 +77,11 @@ class Selectable:
     only: frozenset[int] | None = None
     emptied: frozenset[int] = frozenset()
     awake: bool = False
+    if_none_waits: bool = False
+
+
+class SomebodyWaits(Exception):
+    """A lease waits for its turn: who comes later may have only what it leaves."""
 
 
 def plan_allocations(
@@ -92,7 +98,7 @@ def plan_allocations(
     """Find resources for all placement requests of a lease together. NotEnoughResources says what is missing.
 
     Resources that the lease itself holds count as free. After a lost race the choice is random, so that competing
-    requests choose differently. Hosts that sleep when they are needed are taken last.
+    requests choose differently. Hosts that sleep when they are needed are taken last. SomebodyWaits if that matters.
     """
     allocations: list[Allocation] = []
     generations: dict[int, int] = {}
@@ -108,6 +114,8 @@ def plan_allocations(
         with runtime.store.calendar.view_window(
             kind, window, without_amounts=without_amounts, now=now, besides=besides
         ) as view:
+            if selectable.if_none_waits and view.is_anybody_waiting():
+                raise SomebodyWaits
             seed, scarce_last = runtime.settings.seed(), attempt < SCARCE_LAST
             choose = partial(place, demands, strategy=strategy, seed=seed, scarce_last=scarce_last)
             with _tell_kind(kind):

@@ -42,6 +42,7 @@ class CreationGrant:
         self._turns: Sequence[Turn] = [Turn(option) for option in self.options]
         self._new = self.options[0]
         self._turn = self._turns[0]
+        self._expects_nobody = False
         self.price: LeasePrice | None = None
         """What it costs, once that is known."""
         self._has_names = any(runtime.types[r.resource_type].unique is not None for r in new.lease.reservations)
@@ -69,7 +70,13 @@ class CreationGrant:
 
         None: as if nobody waited.
         """
+        self._expects_nobody = False
         self._turns = [Turn(option) for option in self.options] if turns is None else turns
+
+    def expect_nobody(self) -> None:
+        """Try all regions, and find resources only if nobody waits: SomebodyWaits otherwise, which costs no statement."""
+        self.take(None)
+        self._expects_nobody = True
 
     def evacuate(self, hosts: EvacuatedHosts) -> None:
         """Let the lease have hosts that are evacuated for it; it gets no more hosts than its least number."""
@@ -90,7 +97,7 @@ class CreationGrant:
     def find(self, attempt: int) -> AllocationPlan:
         """Find resources, in the first region that has enough, or else in which others that have not started make room.
 
-        NotEnoughResources says what the first one lacks.
+        NotEnoughResources says what the first one lacks. SomebodyWaits if nobody was expected to.
         """
         refused: list[tuple[Turn, NotEnoughResources]] = []
         self.moved = ()
@@ -157,6 +164,7 @@ class CreationGrant:
                 only=turn.only,
                 emptied=frozenset() if self._evacuated is None else self._evacuated.resource_ids,
                 awake=lease.kind is LeaseKind.IMMEDIATE,
+                if_none_waits=self._expects_nobody,
             ),
             now=self._runtime.clock.now(),
             attempt=attempt,

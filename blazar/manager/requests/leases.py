@@ -12,7 +12,7 @@ from blazar.context import current, scope
 from blazar.manager.billing.booked_prices import BookedPrices
 from blazar.manager.billing.quoting import Quoting
 from blazar.manager.booking.asleep import find_waking
-from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.booking.booking import Booker, Proposal, SomebodyWaits
 from blazar.manager.booking.repacking import tell_moved
 from blazar.manager.changing.creation import Creation, CreationGrant
 from blazar.manager.changing.deletion import Deletion
@@ -80,10 +80,8 @@ class LeaseCreator:
             asked.append(grant.new)
             with scope(limit=self._runtime.settings.request_limit):
                 try:
-                    grant.take(self._waiting_list.turns(grant.options))
-                    book = partial(self.booker.book, partial(self._propose, grant), checks=grant.enforcement_checks)
                     with self._refusals.explained_lease(request, waits=grant.new.place is not None):
-                        granted = self._with_room(grant, book) if request.kind is LeaseKind.BEST_EFFORT else book()
+                        granted = self._book(grant)
                 except (NotEnoughResources, OthersWait, Contention):
                     if (place := grant.new.place) is None:
                         raise
@@ -101,6 +99,17 @@ class LeaseCreator:
             tell_moved(self._runtime, grant.moved)
         self._runtime.signals.events_due()
         return created
+
+    def _book(self, grant: CreationGrant) -> Proposal[AllocationPlan]:
+        """Book what a new lease asks for. NotEnoughResources, OthersWait, Contention, UsageDenied."""
+        book = partial(self.booker.book, partial(self._propose, grant), checks=grant.enforcement_checks)
+        find = partial(self._with_room, grant, book) if grant.lease.kind is LeaseKind.BEST_EFFORT else book
+        grant.expect_nobody()
+        try:
+            return find()
+        except SomebodyWaits:
+            grant.take(self._waiting_list.turns(grant.options))
+            return find()
 
     def _granted(self, request: LeaseRequest) -> CreationGrant:
         grant = self._creation.grant(request)

@@ -26,11 +26,12 @@ from blazar.store.billing.facts import layer_row, parse_layers
 from blazar.store.booking import history
 from blazar.store.calendar.changes import note_changes, note_changes_of
 from blazar.store.calendar.generations import LONG_AGO
-from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks
+from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks, leave_out_nulls
 from blazar.store.sql.tables import allocations
 
 # A statement of every booking, built once: building one costs as much as executing it.
-_INSERT = allocations.insert()
+# Nobody asks for the ids of new rows.
+_INSERT = allocations.insert().inline()
 _TAG = (
     allocations.update()
     .where(allocations.c.id == sa.bindparam("row_id"))
@@ -72,7 +73,7 @@ def insert(
         for a, layers in zip(new, chain(tags, repeat(_UNPRICED)), strict=False)
     ]
     if rows:
-        connection.execute(_INSERT, rows)
+        connection.execute(_INSERT, leave_out_nulls(rows))
 
 
 def insert_priced(

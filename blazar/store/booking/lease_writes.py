@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -21,7 +21,7 @@ from blazar.model.use.policy import Usage
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.booking.outage_writes import begin_outages, move_outages, note_outages
 from blazar.store.sql import state_log
-from blazar.store.sql.rows import chunks, event_row, lease_row, local_text, reservation_row
+from blazar.store.sql.rows import chunks, event_row, lease_row, leave_out_nulls, local_text, reservation_row
 from blazar.store.sql.tables import UTC_TIME, allocations, events, leases, reservations, usage_changes
 
 _INSERT_LEASE, _INSERT_RESERVATION, _INSERT_EVENT = leases.insert(), reservations.insert(), events.insert()
@@ -33,7 +33,7 @@ def insert(connection: Connection, new: Sequence[LeaseWrite], *, at: datetime, b
     ``besides``: these reservations are there already.
     """
     made = [write.after for write in new]
-    connection.execute(_INSERT_LEASE, [lease_row(lease) for lease in made])
+    connection.execute(_INSERT_LEASE, leave_out_nulls([lease_row(lease) for lease in made]))
     for lease in made:
         state_log.note_change(connection, None, lease)
     kept = [
@@ -43,12 +43,12 @@ def insert(connection: Connection, new: Sequence[LeaseWrite], *, at: datetime, b
         if r.id not in besides
     ]
     if kept:
-        connection.execute(_INSERT_RESERVATION, kept)
+        connection.execute(_INSERT_RESERVATION, leave_out_nulls(kept))
     for lease in made:
         begin_outages(connection, lease.id, [r for r in lease.reservations if r.id not in besides], at)
     due = [event_row(lease.id, position, event) for lease in made for position, event in enumerate(lease.events)]
     if due:
-        connection.execute(_INSERT_EVENT, due)
+        connection.execute(_INSERT_EVENT, leave_out_nulls(due))
     _insert_usage(connection, made, at)
 
 
@@ -130,27 +130,45 @@ def _usage_of(lease: Lease) -> Usage:
 
 
 def _save_reservations(connection: Connection, before: Lease, after: Lease) -> None:
-    known = {r.id: r for r in before.reservations}
+    known = {r.id: (position, r) for position, r in enumerate(before.reservations)}
     changed = [
-        reservation_row(after.id, position, r) for position, r in enumerate(after.reservations) if r != known.get(r.id)
+        # One that comes from another lease is written as a whole.
+        (reservation_row(before.id, *known[r.id]) if r.id in known else {}, reservation_row(after.id, position, r))
+        for position, r in enumerate(after.reservations)
+        if known.get(r.id) != (position, r)
     ]
     _update_rows(connection, reservations, changed)
 
 
 def _save_events(connection: Connection, before: Lease, after: Lease) -> None:
-    known = {e.id: e for e in before.events}
-    rows = [(e, event_row(after.id, position, e)) for position, e in enumerate(after.events) if e != known.get(e.id)]
-    _update_rows(connection, events, [row for e, row in rows if e.id in known])
-    new = [row for e, row in rows if e.id not in known]
+    known = {e.id: (position, e) for position, e in enumerate(before.events)}
+    rows = [(e.id, event_row(after.id, n, e)) for n, e in enumerate(after.events) if known.get(e.id) != (n, e)]
+    changed = [(event_row(before.id, *known[id_]), row) for id_, row in rows if id_ in known]
+    # Claims are renewed without a new revision of the lease: what it was is not known.
+    _update_rows(connection, events, changed, also=["due_at"])
+    new = [row for id_, row in rows if id_ not in known]
     if new:
-        connection.execute(_INSERT_EVENT, new)
+        connection.execute(_INSERT_EVENT, leave_out_nulls(new))
 
 
-def _update_rows(connection: Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:
-    if not rows:
+_UNKNOWN = object()
+
+
+def _update_rows(
+    connection: Connection,
+    table: sa.Table,
+    pairs: Sequence[tuple[Mapping[str, object], Mapping[str, object]]],
+    also: Collection[str] = (),
+) -> None:
+    """Write rows, given as they were and as they are, in one statement with the columns that differ in any.
+
+    A row belongs to its lease: only ``move_reservations`` changes that.
+    """
+    differing = {name for was, row in pairs for name, value in row.items() if was.get(name, _UNKNOWN) != value}
+    if not differing:
         return
-    names = tuple(name for name in rows[0] if name not in ("id", "lease_id"))
-    values = [{"key": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows]
+    names = tuple(sorted({*differing, *also} - {"id", "lease_id"}))
+    values = [{"key": row["id"], **{f"new_{name}": row[name] for name in names}} for _, row in pairs]
     connection.execute(_update_of(table, names), values[0] if len(values) == 1 else values)
 
 

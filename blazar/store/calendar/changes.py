@@ -20,8 +20,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.calendar.allocations import Allocation
+from blazar.model.leases.states import LeaseStatus
+from blazar.store.resources.inventory import CATALOG_VERSION, PRICE_VERSION, Versions
 from blazar.store.sql.rows import AnyRow, chunks
-from blazar.store.sql.tables import allocations, calendar_changes
+from blazar.store.sql.tables import allocations, calendar_changes, leases
 
 MOST_GAPS = 2000
 """How many missing numbers are asked for one by one; of more, all rows from the first of them on are read."""
@@ -130,22 +132,63 @@ def _select_rows(which: NumberedRows) -> sa.Select[Any]:
     return sa.select(sa.literal_column(str(which.value)), *_COLUMNS[which])
 
 
+WAITING = (leases.c.status == str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None))
+"""Selects the leases that wait for their turn."""
+
+_ANYBODY = sa.select(sa.exists().where(*WAITING))
+_FACTS = 2
+"""What the first column says of the row with the versions, and whether a lease waits."""
+
+_KNOWN = sa.select(
+    sa.literal_column(str(_FACTS)),
+    sa.func.coalesce(CATALOG_VERSION, 0),
+    sa.cast(sa.null(), allocations.c.kind.type),
+    sa.func.coalesce(PRICE_VERSION, 0),
+    sa.case((sa.exists().where(*WAITING), sa.literal_column("'waits'")), else_=sa.null()),
+)
+
 # Statements of every question, built once.
-_NEW = sa.union_all(*map(_select_new, NumberedRows)).limit(MOST_ROWS)
-_NEW_AND_MISSED = sa.union_all(*map(_select_new, NumberedRows), *map(_select_missed, NumberedRows)).limit(MOST_ROWS)
+_NEW = sa.union_all(_KNOWN, *map(_select_new, NumberedRows)).limit(MOST_ROWS)
+_NEW_AND_MISSED = sa.union_all(
+    _KNOWN, *map(_select_new, NumberedRows), *map(_select_missed, NumberedRows)
+).limit(MOST_ROWS)
 
 
-def read_changed(connection: Connection, kind: str, positions: Positions, now: float) -> Collection[int] | None:
-    """Return the resources of a kind with changes since these positions, which are advanced; one statement.
+@dataclass(frozen=True, slots=True)
+class CalendarNews:
+    """What is known of a kind in one transaction: its versions, whether a lease waits, and what has ``changed``.
 
-    None if it cannot be told what has changed. ``now`` is in seconds of a clock that never goes back.
+    These are the resources with changes since the last time; None if it cannot be told.
+    """
+
+    versions: Versions
+    anybody_waits: bool
+    changed: Collection[int] | None
+
+
+def read_news(connection: Connection, kind: str, positions: Positions, now: float) -> CalendarNews | None:
+    """Return what is known of a kind, with what has changed since these positions, which are advanced; one statement.
+
+    None if there are too many changes. ``now`` is in seconds of a clock that never goes back.
     """
     query, values = _NEW, {_FIRST_ROW: positions.rows.last, _FIRST_NOTE: positions.notes.last}
     if positions.rows.gaps or positions.notes.gaps:
         query, values = _NEW_AND_MISSED, _ask_for_gaps(positions)
-    rows = connection.execute(query, values).all()
+    rows = connection.execute(query, {"of": kind, **values}).all()
     if len(rows) >= MOST_ROWS:
         return None
+    (facts,) = (row for row in rows if row[0] == _FACTS)
+    changed = _advance(positions, [row for row in rows if row[0] != _FACTS], kind, now)
+    return CalendarNews((facts[1], facts[3]), facts[4] is not None, changed)
+
+
+def is_anybody_waiting(connection: Connection) -> bool:
+    """Return whether a lease waits; one statement."""
+    return bool(connection.execute(_ANYBODY).scalar())
+
+
+def _advance(positions: Positions, rows: Sequence[AnyRow], kind: str, now: float) -> Collection[int] | None:
+    """Advance positions to these rows; return the resources of a kind in those that are new, None if all may be."""
     tokens: Mapping[int, dict[int, str]] = {NumberedRows.ALLOCATIONS: {}, NumberedRows.NOTES: {}}
     for which, number, _, _, token in rows:
         tokens[which][number] = token

@@ -34,10 +34,18 @@ from blazar.calendar.kept import KEPT_USES, KeptCalendar
 from blazar.calendar.timeline import epoch
 from blazar.model.base.clock import monotonic
 from blazar.model.resources.resource import ResourceKind
-from blazar.store.calendar.changes import Positions, forget_changes, read_changed, read_positions
+from blazar.store.calendar.changes import (
+    CalendarNews,
+    Positions,
+    forget_changes,
+    is_anybody_waiting,
+    read_news,
+    read_positions,
+)
 from blazar.store.calendar.generations import read_generations
 from blazar.store.calendar.kept_rows import read_all, read_closed, read_live_generations, read_resources
 from blazar.store.resources.catalog import CatalogCache, ResourceCatalog
+from blazar.store.resources.inventory import Versions, read_versions
 from blazar.store.sql.transactions import Transactions, atomic
 
 FORGETS = timedelta(hours=1)
@@ -55,11 +63,19 @@ WORTH_FOLLOWING = 4
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is known of some kinds in one transaction; ``calendars`` has those that are kept."""
+    """What is known of some kinds in one transaction; ``calendars`` has those that are kept.
+
+    ``waits``: whether a lease waits for its turn; None if that was not read.
+    """
 
     connection: Connection
     catalogs: Mapping[ResourceKind, ResourceCatalog]
     calendars: Mapping[ResourceKind, KeptCalendar]
+    waits: bool | None = None
+
+    def is_anybody_waiting(self) -> bool:
+        """Return whether a lease waits for its turn; no statement if a calendar is kept."""
+        return is_anybody_waiting(self.connection) if self.waits is None else self.waits
 
     def generations(self, kind: ResourceKind, ids: Collection[int]) -> Mapping[int, int]:
         """Return the generations of resources of a kind that belong to what is seen; no statement if it is kept."""
@@ -76,7 +92,7 @@ class _Copy:
     lock: threading.Lock = field(default_factory=threading.Lock)
     calendar: KeptCalendar | None = None
     positions: Positions = field(default_factory=Positions)
-    versions: tuple[int, int | None] = (0, None)
+    versions: Versions = (0, 0)
     since: int = 0
     doubted: set[int] = field(default_factory=set)
     asked_at: float = 0.0
@@ -107,14 +123,17 @@ class KeptCalendars:
         with ExitStack() as locks:
             held = {kind for kind in sorted(set(kinds)) if self._most and self._hold(kind, locks)}
             with self._transactions.reading() as connection:
-                catalogs, calendars = {}, {}
+                catalogs, calendars, waits = {}, {}, None
                 for kind in kinds:
-                    catalogs[kind] = self._catalogs.read(connection, kind)
-                    calendar = self._bring_up(connection, kind, catalogs[kind], now) if kind in held else None
+                    if kind not in held:
+                        catalogs[kind] = self._catalogs.read(connection, kind)
+                        continue
+                    catalogs[kind], calendar, news = self._bring_up(connection, kind, now)
+                    waits = waits if news is None else news.anybody_waits
                     if calendar is not None:
                         calendars[kind] = calendar
                 locks.close()
-                yield Seen(connection, catalogs, calendars)
+                yield Seen(connection, catalogs, calendars, waits)
 
     def doubt(self, resource_ids: Collection[int]) -> None:
         """Read these resources again before the next answer: they were not as they are kept."""
@@ -154,15 +173,23 @@ class KeptCalendars:
         return True
 
     def _bring_up(
-        self, connection: Connection, kind: ResourceKind, catalog: ResourceCatalog, now: datetime
-    ) -> KeptCalendar | None:
-        """Return the calendar of a kind as it is in this transaction; None if it is too large to be kept."""
-        copy, versions = self._copies[kind], (catalog.version, self._catalogs.price_version)
+        self, connection: Connection, kind: ResourceKind, now: datetime
+    ) -> tuple[ResourceCatalog, KeptCalendar | None, CalendarNews | None]:
+        """Return the catalog and the calendar of a kind as they are in this transaction, and the news if it was read.
+
+        The calendar is None if it is too large to be kept.
+        """
+        copy = self._copies[kind]
         copy.asked_at = monotonic()
         if copy.asked_at < copy.too_large_until:
-            return None
+            return self._catalogs.read(connection, kind), None, None
+        known, news = copy.calendar, None
         try:
-            kept = self._follow(connection, kind, copy, versions, now)
+            if known is not None and epoch(now - FORGETS) >= copy.since - FORGETS.total_seconds():
+                news = read_news(connection, kind, copy.positions, copy.asked_at)
+            versions = read_versions(connection, kind) if news is None else news.versions
+            catalog = self._catalogs.read(connection, kind, versions)
+            kept = None if known is None or news is None else self._follow(connection, kind, copy, known, news, now)
             if kept is None:
                 copy.positions = read_positions(connection, copy.asked_at)
                 copy.since, copy.read_at = epoch(now - FORGETS), copy.asked_at
@@ -172,24 +199,22 @@ class KeptCalendars:
             # Positions may be ahead of what was read.
             copy.drop()
             raise
-        return kept if is_same else self._make_room(copy, kept)
+        return catalog, kept if is_same else self._make_room(copy, kept), news
 
     def _follow(
         self,
         connection: Connection,
         kind: ResourceKind,
         copy: _Copy,
-        versions: tuple[int, int | None],
+        kept: KeptCalendar,
+        news: CalendarNews,
         now: datetime,
     ) -> KeptCalendar | None:
         """Return the calendar with what has changed; None if it has to be read as a whole."""
-        kept, since = copy.calendar, epoch(now - FORGETS)
-        if kept is None or since < copy.since - FORGETS.total_seconds():
+        if news.changed is None:
             return None
-        changed = read_changed(connection, kind, copy.positions, copy.asked_at)
-        if changed is None:
-            return None
-        again = set(changed)
+        since, versions = epoch(now - FORGETS), news.versions
+        again = set(news.changed)
         if not again and not copy.doubted and versions == copy.versions:
             copy.since = max(copy.since, since)
             return kept

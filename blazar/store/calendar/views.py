@@ -51,6 +51,8 @@ class CalendarView:
     catalog: ResourceCatalog
     generations: Callable[[Collection[int]], Mapping[int, int]]
     """Returns the generations of resources that belong to what the view shows."""
+    is_anybody_waiting: Callable[[], bool]
+    """Returns whether a lease waits for its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class CalendarStore:
         )
         with self._kept.open([kind], now) as seen:
             occupancy, catalog = look_at_window(seen, asked), seen.catalogs[kind]
-            yield CalendarView(Snapshot(catalog.resources, occupancy), catalog, partial(seen.generations, kind))
+            snapshot = Snapshot(catalog.resources, occupancy)
+            yield CalendarView(snapshot, catalog, partial(seen.generations, kind), seen.is_anybody_waiting)
 
     def view_range(
         self,

@@ -31,7 +31,8 @@ from blazar.model.leases.requests import Actor
 from blazar.store.sql.tables import journal, leases
 from blazar.store.sql.transactions import JOURNAL_WRITTEN
 
-_INSERT = journal.insert()
+# Nobody asks for the number of a new row.
+_INSERT = journal.insert().inline()
 
 
 def write_entries(connection: Connection, entries: Iterable[JournalEntry]) -> None:

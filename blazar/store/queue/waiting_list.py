@@ -21,23 +21,22 @@ from blazar.model.leases.states import LeaseKind, LeaseStatus
 from blazar.model.resources.resource import ResourceKind
 from blazar.store.booking.bookings import PLAN_ROW
 from blazar.store.calendar import generations
+from blazar.store.calendar.changes import WAITING, is_anybody_waiting
 from blazar.store.leases.leases import read_allocations, read_leases
 from blazar.store.sql.tables import UTC_TIME, allocations, leases, waiting_list
 from blazar.store.sql.transactions import Clash, Transactions
 
-_WAITING = (leases.c.status == str(LeaseStatus.WAITING), leases.c.deleted_at.is_(None))
-_ANYBODY = sa.select(sa.exists().where(*_WAITING))
 _BOOKED = (leases.c.status == str(LeaseStatus.PENDING), leases.c.deleted_at.is_(None), leases.c.queued_at.is_not(None))
-_ANY_WORK = sa.select(sa.or_(sa.exists().where(*_WAITING), sa.exists().where(*_BOOKED)))
-_TRIED = (*_WAITING, leases.c.kind == str(LeaseKind.RETRIES))
+_ANY_WORK = sa.select(sa.or_(sa.exists().where(*WAITING), sa.exists().where(*_BOOKED)))
+_TRIED = (*WAITING, leases.c.kind == str(LeaseKind.RETRIES))
 # One that has been tried in vain rests, and the next plan tells until when. The order stays: managers of two versions
 # compare what they have seen.
 _STATE = sa.select(
     generations.LEASES,
     generations.REVISIONS,
     generations.LAST_DELETION,
-    sa.select(sa.func.count()).where(*_WAITING).select_from(leases).scalar_subquery(),
-    sa.select(sa.func.max(leases.c.queued_at, type_=UTC_TIME)).where(*_WAITING).scalar_subquery(),
+    sa.select(sa.func.count()).where(*WAITING).select_from(leases).scalar_subquery(),
+    sa.select(sa.func.max(leases.c.queued_at, type_=UTC_TIME)).where(*WAITING).scalar_subquery(),
     sa.select(sa.func.max(leases.c.updated_at, type_=UTC_TIME)).where(*_TRIED).scalar_subquery(),
     generations.LAST_ALLOCATION,
     generations.INVENTORIES,
@@ -102,7 +101,8 @@ class WaitingListStore:
 
     def is_anybody_waiting(self) -> bool:
         """Return whether a lease waits; one statement."""
-        return bool(self._transactions.select(_ANYBODY)[0][0])
+        with self._transactions.reading(single=True) as connection:
+            return is_anybody_waiting(connection)
 
     def has_work(self) -> bool:
         """Return whether a lease waits, or may have been promised a start; one statement."""
@@ -173,13 +173,13 @@ class WaitingListStore:
         """Return how many leases of a project wait, and how many in all; one statement."""
         mine = sa.func.sum(sa.case((leases.c.project_id == project_id, 1), else_=0))
         with self._transactions.reading() as connection:
-            found, total = connection.execute(sa.select(mine, sa.func.count()).where(*_WAITING)).one()
+            found, total = connection.execute(sa.select(mine, sa.func.count()).where(*WAITING)).one()
         return int(found or 0), int(total)
 
 
 _TELL = (
     leases.update()
-    .where(leases.c.id == sa.bindparam("key"), *_WAITING)
+    .where(leases.c.id == sa.bindparam("key"), *WAITING)
     .values(
         wait_position=sa.bindparam("position"),
         wait_estimate=sa.bindparam("estimate", type_=UTC_TIME),

@@ -118,9 +118,14 @@ class CatalogCache:
         """Return the cached catalog of a kind, valid or not."""
         return self._kept.get(kind)
 
-    def read(self, connection: Connection, kind: ResourceKind) -> ResourceCatalog:
-        """Return the catalog of a kind; costs one statement while nothing has changed."""
-        version, self.price_version = inventory.read_versions(connection, kind)
+    def read(
+        self, connection: Connection, kind: ResourceKind, versions: inventory.Versions | None = None
+    ) -> ResourceCatalog:
+        """Return the catalog of a kind; costs one statement while nothing has changed, none if its versions are known.
+
+        These are of the same transaction.
+        """
+        version, self.price_version = versions or inventory.read_versions(connection, kind)
         kept = self._kept.get(kind)
         if kept is not None and kept.version == version:
             return kept

@@ -39,17 +39,23 @@ def new_label(kind: ResourceKind) -> str:
     return f"{kind[0]}-" + "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
 
 
-# Every request reads it.
-_VERSIONS = sa.select(
+# Every request reads them.
+CATALOG_VERSION = (
     sa.select(inventory_versions.c.version)
     .where(inventory_versions.c.kind == sa.bindparam("of", type_=inventory_versions.c.kind.type))
-    .scalar_subquery(),
-    sa.select(sa.func.max(price_lists.c.version)).scalar_subquery(),
+    .scalar_subquery()
 )
+"""The version of the catalog of the kind ``of``."""
+PRICE_VERSION = sa.select(sa.func.max(price_lists.c.version)).scalar_subquery()
+"""The version of the last price list."""
+_VERSIONS = sa.select(CATALOG_VERSION, PRICE_VERSION)
+
+Versions = tuple[int, int]
+"""The version of the catalog of a kind, and that of the last price list; 0 where there is none."""
 
 
-def read_versions(connection: Connection, kind: ResourceKind) -> tuple[int, int]:
-    """Return the version of the catalog of a kind, and that of the last price list; 0 where there is none."""
+def read_versions(connection: Connection, kind: ResourceKind) -> Versions:
+    """Return the versions that are valid for a kind; one statement."""
     catalog, prices = connection.execute(_VERSIONS, {"of": str(kind)}).one()
     return catalog or 0, prices or 0
 
