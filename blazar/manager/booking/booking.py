@@ -114,8 +114,6 @@ def plan_allocations(
         with runtime.store.calendar.view_window(
             kind, window, without_amounts=without_amounts, now=now, besides=besides
         ) as view:
-            if selectable.if_none_waits and view.is_anybody_waiting():
-                raise SomebodyWaits
             seed, scarce_last = runtime.settings.seed(), attempt < SCARCE_LAST
             choose = partial(place, demands, strategy=strategy, seed=seed, scarce_last=scarce_last)
             with _tell_kind(kind):
@@ -136,7 +134,12 @@ def _choose_awake(
     window: Window,
     now: datetime,
 ) -> Placement:
-    """Choose resources, hosts that sleep last, or none of these if they must be awake. NotEnoughResources."""
+    """Choose resources, hosts that sleep last, or none of these if they must be awake.
+
+    NotEnoughResources, SomebodyWaits.
+    """
+    if selectable.if_none_waits and view.is_anybody_waiting():
+        raise SomebodyWaits
     snapshot = replace(view.snapshot, asleep=asleep.find_asleep(window.start))
     if not (selectable.awake and asleep.ids):
         return choose(snapshot, matching=match_visible(view.catalog, selectable))

@@ -74,7 +74,7 @@ class CreationGrant:
         self._turns = [Turn(option) for option in self.options] if turns is None else turns
 
     def expect_nobody(self) -> None:
-        """Try all regions, and find resources only if nobody waits: SomebodyWaits otherwise, which costs no statement."""
+        """Try all regions, and find resources only if nobody waits; SomebodyWaits else. It costs no statement."""
         self.take(None)
         self._expects_nobody = True
 

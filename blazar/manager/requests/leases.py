@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -79,9 +80,15 @@ class LeaseCreator:
             grant = self._granted(request)
             asked.append(grant.new)
             with scope(limit=self._runtime.settings.request_limit):
+                granted, book = None, self._make_booking(grant)
+                grant.expect_nobody()
                 try:
                     with self._refusals.explained_lease(request, waits=grant.new.place is not None):
-                        granted = self._book(grant)
+                        with suppress(SomebodyWaits):
+                            granted = book()
+                        if granted is None:
+                            grant.take(self._waiting_list.turns(grant.options))
+                            granted = book()
                 except (NotEnoughResources, OthersWait, Contention):
                     if (place := grant.new.place) is None:
                         raise
@@ -100,16 +107,10 @@ class LeaseCreator:
         self._runtime.signals.events_due()
         return created
 
-    def _book(self, grant: CreationGrant) -> Proposal[AllocationPlan]:
-        """Book what a new lease asks for. NotEnoughResources, OthersWait, Contention, UsageDenied."""
+    def _make_booking(self, grant: CreationGrant) -> Callable[[], Proposal[AllocationPlan]]:
+        """Return what books a new lease, with hosts emptied for it if it is a best-effort one."""
         book = partial(self.booker.book, partial(self._propose, grant), checks=grant.enforcement_checks)
-        find = partial(self._with_room, grant, book) if grant.lease.kind is LeaseKind.BEST_EFFORT else book
-        grant.expect_nobody()
-        try:
-            return find()
-        except SomebodyWaits:
-            grant.take(self._waiting_list.turns(grant.options))
-            return find()
+        return partial(self._with_room, grant, book) if grant.lease.kind is LeaseKind.BEST_EFFORT else book
 
     def _granted(self, request: LeaseRequest) -> CreationGrant:
         grant = self._creation.grant(request)

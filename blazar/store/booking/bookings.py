@@ -27,6 +27,7 @@ from blazar.store.booking import allocation_writes, history, lease_writes
 from blazar.store.booking.allocation_writes import Pricing
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.booking.ledger import Ledger
+from blazar.store.booking.shared_saves import SharedSaves
 from blazar.store.calendar import project_use
 from blazar.store.calendar.generations import raise_generations
 from blazar.store.journal.rows import write_once
@@ -84,6 +85,7 @@ class BookingStore:
         self._ledger = ledger
         self._doubt = doubt
         self._cleaning_time = cleaning_time
+        self._shared_saves = SharedSaves(transactions)
 
     def commit(self, commit: Commit, *, fence: Part | None = None, rows: Part | None = None) -> tuple[Lease, ...]:
         """Write a commit, all or nothing; return its leases as saved, in their order.
@@ -92,6 +94,9 @@ class BookingStore:
         something since its use was read; KeyTaken, UsageDenied, PlanSuperseded, and NotEnoughResources while servers
         are moved away for another lease of the project. Bounds may be passed by simultaneous requests.
         """
+
+        if fence is None and rows is None and (saved := self._shared_saves.write(commit)) is not None:
+            return (saved,)
 
         def work(connection: Connection) -> tuple[Lease, ...]:
             if fence is not None:

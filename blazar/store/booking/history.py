@@ -52,7 +52,19 @@ def write(
     others: Mapping[str, str] = _NOTHING,
     by_id: Mapping[str, LeaseWrite] = _NOTHING,
 ) -> None:
-    """Insert what a transaction has done to leases, in one statement; none if there is nothing to tell.
+    """Insert what a transaction has done to leases, in one statement; none if there is nothing to tell."""
+    write_entries(connection, list_entries(written, at=at, sure=sure, others=others, by_id=by_id))
+
+
+def list_entries(
+    written: Iterable[Written],
+    *,
+    at: datetime,
+    sure: bool = False,
+    others: Mapping[str, str] = _NOTHING,
+    by_id: Mapping[str, LeaseWrite] = _NOTHING,
+) -> Sequence[JournalEntry]:
+    """Return what the present request has to tell of leases.
 
     ``sure``: it does what the operation in the scope says. ``others`` are, by lease, the ones that it was done with.
     ``by_id`` are the writes: what owners are told, and which leases the service has moved by itself.
@@ -82,7 +94,7 @@ def write(
                 entries.append(tell_giver(told, before))
             if before is not None:
                 entries.extend(tell_takers(told, before, after))
-    write_entries(connection, entries)
+    return entries
 
 
 def list_new_moves(allocations: Collection[Allocation]) -> tuple[ResourceMove, ...]:

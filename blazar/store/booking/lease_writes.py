@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -64,22 +65,73 @@ def save_cloud_ids(connection: Connection, prepared: Sequence[Lease]) -> None:
         connection.execute(_update_of(reservations, ("cloud_ids",)), rows)
 
 
-def save(connection: Connection, write: LeaseWrite, *, at: datetime) -> Lease:
-    """Write what differs, and return the lease as saved. StaleLease if it is not at the revision of its ``before``."""
+@dataclass(frozen=True, slots=True)
+class RowUpdates:
+    """New values of columns of rows, by parameters of ``_update_of``: all rows get the same ``columns``."""
+
+    columns: tuple[str, ...] = ()
+    rows: Sequence[Mapping[str, object]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseUpdate:
+    """What differs of a lease, as rows: of itself, of its reservations, and of its events, of which some are new."""
+
+    before: Lease
+    after: Lease
+    lease: RowUpdates
+    reservations: RowUpdates
+    events: RowUpdates
+    new_events: Sequence[dict[str, object]]
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether nothing else is to be written of the lease: neither usage nor what reservations lack."""
+        lacks = [{r.id: r.lost_ids for r in lease.reservations} for lease in (self.before, self.after)]
+        return lacks[0] == lacks[1] and _usage_of(self.before) is _usage_of(self.after)
+
+
+def find_update(write: LeaseWrite, at: datetime) -> LeaseUpdate:
+    """Return what a write changes of a lease."""
     before = write.before
     assert before is not None
     after = _note_starts(before, write.saved, at)
     known = lease_row(before)
     changed = {name: value for name, value in lease_row(after).items() if value != known[name]}
     values = {f"new_{name}": value for name, value in {**changed, "revision": after.revision}.items()}
-    written = connection.execute(
-        _update_of_leases(tuple(sorted({*changed, "revision"}))), {"key": before.id, "known": before.revision, **values}
+    row = {"key": before.id, "known": before.revision, **values}
+    events_, new = _find_events(before, after)
+    return LeaseUpdate(
+        before,
+        after,
+        RowUpdates(tuple(sorted({*changed, "revision"})), [row]),
+        _find_reservations(before, after),
+        events_,
+        new,
     )
-    if not written.rowcount:
+
+
+def write_updates(connection: Connection, updates: Sequence[LeaseUpdate]) -> None:
+    """Write what differs of leases, in one statement for all of whose rows the same columns do.
+
+    StaleLease if one is not at its revision.
+    """
+    written = _execute_updates(connection, _update_of_leases, [update.lease for update in updates])
+    if written != len(updates):
+        before = updates[0].before
         raise StaleLease(f"lease {before.id} has changed since revision {before.revision}")
+    _execute_updates(connection, _update_of_reservations, [update.reservations for update in updates])
+    _execute_updates(connection, _update_of_events, [update.events for update in updates])
+    if new := [row for update in updates for row in update.new_events]:
+        connection.execute(_INSERT_EVENT, leave_out_nulls(new))
+
+
+def save(connection: Connection, write: LeaseWrite, *, at: datetime) -> Lease:
+    """Write what differs, and return the lease as saved. StaleLease if it is not at the revision of its ``before``."""
+    update = find_update(write, at)
+    before, after = update.before, update.after
+    write_updates(connection, [update])
     state_log.note_change(connection, before, after)
-    _save_reservations(connection, before, after)
-    _save_events(connection, before, after)
     _save_usage(connection, before, after)
     note_outages(connection, before, after, at)
     return after
@@ -129,7 +181,7 @@ def _usage_of(lease: Lease) -> Usage:
     return Usage.UNKNOWN if lease.use is None else lease.use.usage
 
 
-def _save_reservations(connection: Connection, before: Lease, after: Lease) -> None:
+def _find_reservations(before: Lease, after: Lease) -> RowUpdates:
     known = {r.id: (position, r) for position, r in enumerate(before.reservations)}
     changed = [
         # One that comes from another lease is written as a whole.
@@ -137,39 +189,58 @@ def _save_reservations(connection: Connection, before: Lease, after: Lease) -> N
         for position, r in enumerate(after.reservations)
         if known.get(r.id) != (position, r)
     ]
-    _update_rows(connection, reservations, changed)
+    return _find_updates(changed, _UNSURE_OF_RESERVATIONS)
 
 
-def _save_events(connection: Connection, before: Lease, after: Lease) -> None:
+def _find_events(before: Lease, after: Lease) -> tuple[RowUpdates, Sequence[dict[str, object]]]:
+    """Return the changes of events, and the rows of new ones."""
     known = {e.id: (position, e) for position, e in enumerate(before.events)}
     rows = [(e.id, event_row(after.id, n, e)) for n, e in enumerate(after.events) if known.get(e.id) != (n, e)]
     changed = [(event_row(before.id, *known[id_]), row) for id_, row in rows if id_ in known]
-    # Claims are renewed without a new revision of the lease: what it was is not known.
-    _update_rows(connection, events, changed, also=["due_at"])
-    new = [row for id_, row in rows if id_ not in known]
-    if new:
-        connection.execute(_INSERT_EVENT, leave_out_nulls(new))
+    return _find_updates(changed, _UNSURE_OF_EVENTS), [row for id_, row in rows if id_ not in known]
 
 
 _UNKNOWN = object()
 
+_UNSURE_OF_EVENTS = ("due_at", "reason", "cause")
+"""Columns that may be other ones than they were read: claims are renewed without a new revision of the lease, and who
+undoes a change notes why before that is written."""
+_UNSURE_OF_RESERVATIONS = ("status", "cloud_ids")
+"""Likewise: what was made in a cloud is noted before that is written."""
 
-def _update_rows(
-    connection: Connection,
-    table: sa.Table,
-    pairs: Sequence[tuple[Mapping[str, object], Mapping[str, object]]],
-    also: Collection[str] = (),
-) -> None:
-    """Write rows, given as they were and as they are, in one statement with the columns that differ in any.
+
+def _find_updates(
+    pairs: Sequence[tuple[Mapping[str, object], Mapping[str, object]]], also: Collection[str] = ()
+) -> RowUpdates:
+    """Return the changes of rows, given as they were and as they are, with the columns that differ in any.
 
     A row belongs to its lease: only ``move_reservations`` changes that.
     """
     differing = {name for was, row in pairs for name, value in row.items() if was.get(name, _UNKNOWN) != value}
-    if not differing:
-        return
     names = tuple(sorted({*differing, *also} - {"id", "lease_id"}))
-    values = [{"key": row["id"], **{f"new_{name}": row[name] for name in names}} for _, row in pairs]
-    connection.execute(_update_of(table, names), values[0] if len(values) == 1 else values)
+    if not differing or not names:
+        return RowUpdates()
+    rows = [{"key": row["id"], **{f"new_{name}": row[name] for name in names}} for _, row in pairs]
+    return RowUpdates(names, rows)
+
+
+def _execute_updates(
+    connection: Connection, update_of: Callable[[tuple[str, ...]], sa.Update], updates: Iterable[RowUpdates]
+) -> int:
+    """Write changes of rows; return how many were there."""
+    together: dict[tuple[str, ...], list[Mapping[str, object]]] = defaultdict(list)
+    for update in updates:
+        together[update.columns].extend(update.rows)
+    statements = [(update_of(columns), rows) for columns, rows in together.items() if rows]
+    return sum(connection.execute(query, rows[0] if len(rows) == 1 else rows).rowcount for query, rows in statements)
+
+
+def _update_of_reservations(names: tuple[str, ...]) -> sa.Update:
+    return _update_of(reservations, names)
+
+
+def _update_of_events(names: tuple[str, ...]) -> sa.Update:
+    return _update_of(events, names)
 
 
 @lru_cache(maxsize=128)

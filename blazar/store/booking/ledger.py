@@ -65,7 +65,7 @@ class Ledger:
 
     def begin(self, connection: Connection, commit: Commit) -> LedgerWork | None:
         """Read the accounts of the leases of a commit, before they are written; None: they have none, and get none."""
-        writes = [write for write in (*commit.leases, *commit.redated) if _is_concerned(write, commit)]
+        writes = [write for write in (*commit.leases, *commit.redated) if is_concerned(write, commit)]
         if not writes or not (lists := self._prices.read_known(connection, self._catalogs.price_version)):
             return None
         known = [write.after.id for write in writes if write.before is not None]
@@ -353,7 +353,7 @@ def _is_passed_on(write: LeaseWrite, known: Mapping[str, LeaseAccount]) -> bool:
     return account is not None and write.after.project_id != account.project_id
 
 
-def _is_concerned(write: LeaseWrite, commit: Commit) -> bool:
+def is_concerned(write: LeaseWrite, commit: Commit) -> bool:
     """Return whether a write may change what a lease has, for how long, or whose it is."""
     before, after = write.before, write.after
     if before is None:

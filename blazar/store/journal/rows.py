@@ -37,12 +37,21 @@ _INSERT = journal.insert().inline()
 
 def write_entries(connection: Connection, entries: Iterable[JournalEntry]) -> None:
     """Insert entries, in one statement; none if there is nothing to tell. They are numbered after the commit."""
+    insert_rows(connection, make_rows(entries))
+
+
+def make_rows(entries: Iterable[JournalEntry]) -> Sequence[Mapping[str, Any]]:
+    """Return the rows of entries that are written for the present request."""
     here = current()
     asked = {
         "request_id": _cut(here.local_id or here.request_id),
         "global_request_id": _cut(here.request_id) if here.local_id else None,
     }
-    rows = [{**entry_row(told), **asked} for told in entries]
+    return [{**entry_row(told), **asked} for told in entries]
+
+
+def insert_rows(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows of entries, in one statement; none if there are none."""
     if rows:
         connection.execute(_INSERT, rows)
         connection.info[JOURNAL_WRITTEN] = True

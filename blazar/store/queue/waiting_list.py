@@ -127,7 +127,7 @@ class WaitingListStore:
     def load_waiting(self) -> tuple[Lease, ...]:
         """Return the leases that wait, with all their events, in three statements."""
         with self._transactions.reading() as connection:
-            return read_leases(connection, list(_WAITING), requests=True)
+            return read_leases(connection, list(WAITING), requests=True)
 
     def load_booked_uses(self, kinds: Collection[ResourceKind], since: datetime) -> tuple[Held, ...]:
         """Return what leases have of kinds, and had since an instant; one statement."""

@@ -44,6 +44,11 @@ def _state_of(lease: Lease | None) -> str:
     return DELETED if lease.deleted_at is not None else str(lease.status)
 
 
+def find_change(before: Lease | None, after: Lease) -> StateChange | None:
+    """Return how a write of the present request changes the state of a lease; None if it does not."""
+    return _state_change(before, after, current().operation)
+
+
 def _state_change(before: Lease | None, after: Lease, operation: str | None = None) -> StateChange | None:
     """Return how a write changes the state of a lease; None if it does not. ``operation`` is what the request does."""
     was, became = _state_of(before), _state_of(after)
@@ -82,7 +87,7 @@ def forget_changes(connection: Connection) -> None:
 
 def note_change(connection: Connection, before: Lease | None, after: Lease) -> None:
     """Note what a write does to a lease."""
-    if (change := _state_change(before, after, current().operation)) is not None:
+    if (change := find_change(before, after)) is not None:
         connection.info.setdefault(_KEY, []).append(change)
 
 

@@ -34,16 +34,16 @@ REQUESTS: Mapping[str, tuple[ReservationRequest, ...]] = {
 
 
 STATEMENTS: Mapping[str, tuple[int, int, int, int]] = {
-    "addresses": (17, 22, 4, 15),
-    "networks": (16, 22, 3, 15),
-    "devices": (16, 23, 3, 16),
-    "things": (17, 23, 4, 16),
-    "units": (17, 23, 4, 16),
-    "volumes": (16, 22, 3, 21),
-    "servers": (17, 22, 3, 15),
-    "stack": (17, 22, 3, 15),
-    "stack of many": (25, 34, 11, 21),
-    "all": (31, 47, 17, 28),
+    "addresses": (15, 21, 3, 15),
+    "networks": (14, 21, 2, 15),
+    "devices": (14, 22, 2, 16),
+    "things": (15, 22, 3, 16),
+    "units": (15, 22, 3, 16),
+    "volumes": (14, 21, 2, 21),
+    "servers": (15, 21, 2, 15),
+    "stack": (15, 21, 2, 15),
+    "stack of many": (21, 31, 8, 21),
+    "all": (25, 42, 12, 28),
 }
 """To create, prolong, find a time for, and delete. What reads a calendar does so once for each kind of resource.
 

@@ -378,7 +378,7 @@ def test_a_change_costs_one_statement_more_while_nobody_waits(sqlite):
     prolonging = statements.count
     with counted(world.engine) as statements:
         world.change(lease, end=NOON + HOUR)
-    assert prolonging - statements.count == 6
+    assert prolonging - statements.count == 5
 
 
 def test_what_is_given_back_after_a_look_at_the_line_is_not_for_who_looked(sqlite):
