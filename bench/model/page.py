@@ -45,9 +45,6 @@ The database is full where `database` breaks first. A copy that answers what onl
 work. Blazar has one connection, to one database: the table shows what a copy would gain, not an option that there is.
 
 `python -m bench --only ended` measures each request before and after a million leases have ended, on PostgreSQL.
-After 100 000, on 100 hosts with 1 000 current leases, the CPU of a creation, a deletion, a lease that is shown and a
-search for a time was as before (0.88 to 0.98 of it), that of a page of 100 leases by start 1.47
-times as much, and that of the calendar of operators 1.46 times.
 """
 
 HEAD = """\

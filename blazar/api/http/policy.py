@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from oslo_config import cfg
-from oslo_policy import _checks, policy
+from oslo_policy import policy
 
 from blazar.api.http.identity import Caller
 from blazar.api.http.microversion import MAX_VERSION, MIN_VERSION
@@ -176,16 +176,9 @@ _UNNAMED = (cfg.Locations.opt_default, cfg.Locations.set_default)
 MOST_DECISIONS = 4096
 """How many decisions are remembered; beyond that all are forgotten."""
 
-_WITHOUT_SERVER = (
-    _checks.TrueCheck,
-    _checks.FalseCheck,
-    _checks.NotCheck,
-    _checks.AndCheck,
-    _checks.OrCheck,
-    _checks.RuleCheck,
-    _checks.RoleCheck,
-    _checks.GenericCheck,
-)
+# The library names some classes of checks, and makes the others.
+_MADE = tuple(type(policy.RuleDefault("example", text).check) for text in ("@", "!", "role:x", "x:%(x)s"))
+_WITHOUT_SERVER = (policy.NotCheck, policy.AndCheck, policy.OrCheck, policy.RuleCheck, *_MADE)
 """The checks that depend on nothing but the rules, the caller and the target."""
 
 
@@ -220,7 +213,7 @@ def _lasts(check: object) -> bool:
     """Return whether a check always decides the same of the same."""
     if type(check) not in _WITHOUT_SERVER:
         return False
-    parts = [check.rule] if isinstance(check, _checks.NotCheck) else getattr(check, "rules", ())
+    parts = [check.rule] if isinstance(check, policy.NotCheck) else getattr(check, "rules", ())
     return all(map(_lasts, parts))
 
 
