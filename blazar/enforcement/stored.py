@@ -8,6 +8,7 @@ form.
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -17,12 +18,16 @@ from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.stored import cloud_ids_json, cloud_ids_of, gone_of, saved_state_json, saved_state_of
 
-_ADAPTER = TypeAdapter(FilterNotification)
+
+@cache
+def _adapter() -> TypeAdapter[FilterNotification]:
+    """Return what reads and writes notifications: making it takes long, and few clouds have filters to notify."""
+    return TypeAdapter(FilterNotification)
 
 
 def dump(notification: FilterNotification) -> str:
     """Return a notification as JSON."""
-    content = _ADAPTER.dump_python(notification, mode="json")
+    content = _adapter().dump_python(notification, mode="json")
     _store(content["view"]["lease"], notification.view.lease)
     if notification.before is not None:
         _store(content["before"]["lease"], notification.before.lease)
@@ -37,7 +42,7 @@ def parse(text: str) -> FilterNotification:
             _read(view["lease"])
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("not a notification about a lease") from error
-    return _ADAPTER.validate_python(content)
+    return _adapter().validate_python(content)
 
 
 def _store(stored: dict[str, Any], lease: Lease) -> None:

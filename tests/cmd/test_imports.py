@@ -25,6 +25,7 @@ UNUSED = {
         "blazar.store.store",
     },
     "blazar.cmd.manager": {
+        "sqlalchemy.dialects.mysql",
         "alembic",
         "flask",
         "openstack",

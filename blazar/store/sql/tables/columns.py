@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
 from sqlalchemy.engine import Dialect
 
 NAMING = {
@@ -29,6 +28,8 @@ def _aware(value: datetime | None) -> datetime | None:
     return None if value is None else value.replace(tzinfo=UTC)
 
 
+_MYSQL = ("mysql", "mariadb")
+
 KNOWN_TIMES = 1024
 """How many of the last instants are remembered as they are written: a request writes the same few again and again."""
 
@@ -41,9 +42,12 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
 
     def load_dialect_impl(self, dialect: Dialect) -> sa.types.TypeEngine[Any]:
         """Return the column type of a dialect: MySQL would store whole seconds by default."""
-        if dialect.name in ("mysql", "mariadb"):
-            return dialect.type_descriptor(mysql.DATETIME(fsp=6))
-        return dialect.type_descriptor(sa.DateTime())
+        if dialect.name not in _MYSQL:
+            return dialect.type_descriptor(sa.DateTime())
+        # The package loads all its drivers, and is imported only by those who use MySQL.
+        from sqlalchemy.dialects.mysql import DATETIME
+
+        return dialect.type_descriptor(DATETIME(fsp=6))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Return the time in UTC, without its zone; a time that has none is a bug of ours."""
@@ -72,5 +76,21 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
 UTC_TIME = UtcTime()
 """One for all columns, so that they remember together."""
 
-LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
+
+class _LongText(sa.types.TypeDecorator[str]):
+    """A text that is not limited to 64 KiB on MySQL, as the usual one is there; use ``LongText``."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> sa.types.TypeEngine[Any]:
+        """Return the column type of a dialect."""
+        if dialect.name not in _MYSQL:
+            return dialect.type_descriptor(sa.Text())
+        from sqlalchemy.dialects.mysql import MEDIUMTEXT
+
+        return dialect.type_descriptor(MEDIUMTEXT())
+
+
+LongText = _LongText()
 Id = sa.String(36)
