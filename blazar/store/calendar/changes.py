@@ -149,9 +149,9 @@ _KNOWN = sa.select(
 
 # Statements of every question, built once.
 _NEW = sa.union_all(_KNOWN, *map(_select_new, NumberedRows)).limit(MOST_ROWS)
-_NEW_AND_MISSED = sa.union_all(
-    _KNOWN, *map(_select_new, NumberedRows), *map(_select_missed, NumberedRows)
-).limit(MOST_ROWS)
+_NEW_AND_MISSED = sa.union_all(_KNOWN, *map(_select_new, NumberedRows), *map(_select_missed, NumberedRows)).limit(
+    MOST_ROWS
+)
 
 
 @dataclass(frozen=True, slots=True)
