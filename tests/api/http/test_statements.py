@@ -156,5 +156,5 @@ def test_from_1_1_on_a_lease_is_read_no_more_often_than_is_needed(world):
     assert cost("POST", search, {"lease_id": lease.id, **grown}) == (13, ["leases.details", ask])
     assert cost("PUT", path, {"name": "x"}) == (10, [put])
     # A dry run says the price, so it asks whether there is a newer price list.
-    assert cost("PUT", f"{path}?dry_run=true", later) == (12, [put])
-    assert cost("PUT", f"{path}?dry_run=true", grown) == (16, ["leases.details", put])
+    assert cost("PUT", f"{path}?dry_run=true", later) == (11, [put])
+    assert cost("PUT", f"{path}?dry_run=true", grown) == (15, ["leases.details", put])
