@@ -316,7 +316,8 @@ def test_after_any_crash_every_lease_gets_where_it_should_and_nothing_is_lost(po
             process.kill()
             process.join()
     print(f"{KILLS} kills; in the dead managers' hands: {dict(caught)}; {len(leases)} leases at the end")
-    assert sum(caught.values()) >= KILLS / 4
+    # What is due together is written together: fewer moments in which an event is in hand.
+    assert sum(caught.values()) >= KILLS / 6
     check(Store(engine), simulated(cloud_file), leases)
     check_told(Store(engine), service, leases)
     engine.dispose()
