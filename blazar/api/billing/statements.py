@@ -16,7 +16,7 @@ from flask import Response
 from blazar.api.billing.charges import COUNT_OR_NULL, KEYS, read_month, read_project, render_charge
 from blazar.api.http.answers import JSON, Answer, link_pages
 from blazar.api.http.context import Call
-from blazar.api.http.csv_text import Column, stream_csv, wants_csv
+from blazar.api.http.csv_text import spell_cell, stream_csv, wants_csv
 from blazar.api.http.queries import option, paging
 from blazar.api.http.readers import Choice, Flag, Text
 from blazar.api.http.routes import READER, Caching, Part, Root, Route, Rule, in_path
@@ -124,10 +124,9 @@ def show(call: Call, month: str) -> Response:
         lists = [one.parse() for one in call.manager.price_lists.all()]
         called = call.caller.project_name if project_id == own else None
         issuer = Issuer(statement.provider, project_id, called or project_id)
-        rows = list_rows(statement, charges, lists, issuer)
-        return stream_csv(f"{name}-focus", list(map(Column, COLUMNS)), rows)
+        return stream_csv(f"{name}-focus", COLUMNS, list_rows(statement, charges, lists, issuer, spell_cell))
     if wants_csv(form):
-        return stream_csv(name, list(map(Column, KEYS)), map(_spell_row, charges))
+        return stream_csv(name, KEYS, map(_spell_row, charges))
     return Response(_spell_json(statement, charges), mimetype=JSON)
 
 
@@ -144,10 +143,10 @@ def _read_charges(call: Call, statement: Statement) -> Iterator[Charge]:
             return
 
 
-def _spell_row(charge: Charge) -> Json:
+def _spell_row(charge: Charge) -> dict[str, str]:
     """Return a charge as a line of CSV: a credit is a number there, not taken for a formula."""
     row = render_charge(charge)
-    return {**row, "amount": Decimal(row["amount"])}
+    return {key: spell_cell(value) for key, value in {**row, "amount": Decimal(row["amount"])}.items()}
 
 
 def _spell_json(statement: Statement, charges: Iterator[Charge]) -> Iterator[str]:

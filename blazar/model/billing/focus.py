@@ -8,12 +8,12 @@ the format has no word for it. The sum of ``BilledCost`` is the amount of the st
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from blazar.model.base.clock import zulu
 from blazar.model.billing.charges import (
@@ -24,6 +24,7 @@ from blazar.model.billing.charges import (
     ChargeLine,
     ChargeStatus,
     LineEnergy,
+    divide_half_even,
     price_energy,
     price_seconds,
     window_of_month,
@@ -32,6 +33,7 @@ from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.statements import Statement
 
 Cell = str | Decimal | None
+T = TypeVar("T")
 
 _CODES = (
     "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF "
@@ -61,6 +63,7 @@ COLUMNS = (
 )
 """The columns, in the order of their names. ``HostProviderName`` and ``ServiceProviderName`` are of 1.3."""
 
+_PLACES = 18
 _KWH = "kWh"
 
 _FEE = "lease-fee"
@@ -112,21 +115,23 @@ class Issuer:
 
 
 def list_rows(
-    statement: Statement, charges: Iterable[Charge], lists: Sequence[PriceList], issuer: Issuer
-) -> Iterator[Mapping[str, Cell]]:
-    """Yield a row for each charge of a statement that is not free, and one for its rounding; without empty cells."""
-    bill = _Bill(statement, {one.version: one for one in lists})
-    head = _describe_head(statement, issuer)
+    statement: Statement,
+    charges: Iterable[Charge],
+    lists: Sequence[PriceList],
+    issuer: Issuer,
+    spell: Callable[[Cell], T],
+) -> Iterator[Mapping[str, T]]:
+    """Yield a row for each charge of a statement that is not free, and one for its rounding.
+
+    ``spell`` returns what stands for a cell in a row; cells that rows have in common are spelled once.
+    """
+    bill = _Bill(statement, {one.version: one for one in lists}, spell)
+    head = bill.spell({**dict.fromkeys(COLUMNS), **_describe_head(statement, issuer)})
     for charge in charges:
         if charge.line.category is not ChargeCategory.FREE:
-            row = {**head, **_describe_lease(charge), **bill.describe(charge.line)}
-            if charge.corrects is not None:
-                # What is corrected in its own month was never invoiced as it was.
-                row["ChargeClass"] = "Correction" if charge.line.month < charge.month else None
-                row["ChargeDescription"] = f"Correction of charge {charge.corrects}: {charge.reason}"
-            yield row
+            yield {**head, **bill.describe_lease(charge), **bill.describe(charge.line), **bill.correct(charge)}
     if (rounding := statement.rounding) is not None:
-        yield {**head, **bill.describe(rounding), "ChargeDescription": "Rounding of the total"}
+        yield {**head, **bill.describe(rounding), **bill.spell({"ChargeDescription": "Rounding of the total"})}
 
 
 def _describe_head(statement: Statement, issuer: Issuer) -> dict[str, Cell]:
@@ -152,76 +157,117 @@ def _describe_head(statement: Statement, issuer: Issuer) -> dict[str, Cell]:
     }
 
 
-def _describe_lease(charge: Charge) -> dict[str, Cell]:
-    lease = f"lease:{charge.lease_id}"
-    reserves = charge.line.category not in _ADDED
-    return {
-        "ResourceId": lease,
-        "ResourceName": charge.lease_name,
-        "ResourceType": "Reservation",
-        "RegionId": charge.region or None,
-        "RegionName": charge.region or None,
-        "CapacityReservationId": lease if reserves else None,
-        "CapacityReservationStatus": _capacity_status(charge.line) if reserves else None,
-    }
-
-
 def _capacity_status(line: ChargeLine) -> str:
     return "Unused" if line.status is ChargeStatus.UNUSED else "Used"
 
 
 @dataclass(frozen=True, slots=True)
-class _Pricing:
-    """What lines of one price and factor have in common: a long bill has few of these."""
+class _Pricing(Generic[T]):
+    """What lines of one price and factor have in common: a long bill has few of these. Its cells are spelled."""
 
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, T]
     listed: Fraction
     """The factor without that of the project."""
     words: str
+    is_discounted: bool
 
 
-class _Hours(NamedTuple):
-    """A number of hours, exactly and in words."""
+class _Quantity(NamedTuple):
+    """A number, exactly and in words."""
 
     exact: Decimal
     words: str
 
 
 @lru_cache(maxsize=4096)
-def _measure_hours(seconds: int) -> _Hours:
+def _measure_hours(seconds: int) -> _Quantity:
     """Return so many seconds in hours: many lines of a long bill are equally long."""
-    hours = Fraction(seconds, 3600)
-    return _Hours(_number(hours), _spell(hours, 2))
+    return _Quantity(_divide(seconds, 3600), _spell_quotient(seconds, 3600, 2))
 
 
-class _Bill:
-    """Describes the lines of a statement."""
+class _Bill(Generic[T]):
+    """Describes the lines of a statement, in cells that are spelled."""
 
-    def __init__(self, statement: Statement, lists: Mapping[int, PriceList]) -> None:
+    def __init__(self, statement: Statement, lists: Mapping[int, PriceList], spell: Callable[[Cell], T]) -> None:
         self._project_id = statement.project_id
         self._lists = lists
-        self._pricings: dict[tuple[object, ...], _Pricing] = {}
+        self._spell = spell
+        self._lease_type = spell("Reservation")
+        self._pricings: dict[tuple[object, ...], _Pricing[T]] = {}
 
-    def describe(self, line: ChargeLine) -> dict[str, Cell]:
+    def spell(self, cells: Mapping[str, Cell]) -> dict[str, T]:
+        """Return cells as they are spelled."""
+        spell = self._spell
+        return {name: spell(cell) for name, cell in cells.items()}
+
+    def describe_lease(self, charge: Charge) -> dict[str, T]:
+        """Return the cells of a charge that tell for what lease it is."""
+        spell = self._spell
+        lease, region = spell(f"lease:{charge.lease_id}"), spell(charge.region or None)
+        cells = {
+            "ResourceId": lease,
+            "ResourceName": spell(charge.lease_name),
+            "ResourceType": self._lease_type,
+            "RegionId": region,
+            "RegionName": region,
+        }
+        return cells if charge.line.category in _ADDED else {**cells, "CapacityReservationId": lease}
+
+    def describe(self, line: ChargeLine) -> dict[str, T]:
         """Return the cells of a line."""
-        cost = _money(line.nano)
-        common: dict[str, Cell] = {
+        spell = self._spell
+        cost = spell(_money(line.nano))
+        common: dict[str, T] = {
             **{"BilledCost": cost, "EffectiveCost": cost, "ContractedCost": cost, "ListCost": cost},
-            "ChargePeriodStart": zulu(line.window.start),
-            "ChargePeriodEnd": zulu(line.window.end),
+            "ChargePeriodStart": spell(zulu(line.window.start)),
+            "ChargePeriodEnd": spell(zulu(line.window.end)),
         }
         if line.category in _ADDED:
             is_credit = line.category is ChargeCategory.CORRECTION and line.nano < 0
             kind = {"ChargeCategory": "Credit" if is_credit else "Adjustment", "ChargeFrequency": "One-Time"}
-            return {**common, **kind, **_name_service(_OTHER)}
+            return {**common, **self.spell({**kind, **_name_service(_OTHER)})}
         if line.energy is not None and line.is_only_told:
-            return {**common, **_describe_energy(line, line.energy)}
-        key = (line.sku, line.version, line.unit_nano, line.factor, line.category, line.status)
+            return {**common, **self.spell(_describe_energy(line, line.energy))}
+        # The hash of a fraction takes longer than that of all others.
+        of_price = line.sku, line.version, line.unit_nano, *line.factor.as_integer_ratio()
+        key = *of_price, line.category, line.status
         if (pricing := self._pricings.get(key)) is None:
             pricing = self._pricings[key] = self._price(line)
-        return {**common, **pricing.cells, **_describe_amount(line, pricing)}
+        return {**common, **pricing.cells, **self._describe_amount(line, pricing)}
 
-    def _price(self, line: ChargeLine) -> _Pricing:
+    def _describe_amount(self, line: ChargeLine, pricing: _Pricing[T]) -> dict[str, T]:
+        """Return how much a line is of, and what that costs without what the project has agreed on."""
+        spell = self._spell
+        if line.sku is None:
+            one = spell(Decimal("1.0"))
+            listed = spell(_money(round(line.unit_nano * pricing.listed)))
+            return {"ListCost": listed, "PricingQuantity": one, "ConsumedQuantity": one}
+        if line.energy is not None:
+            return self.spell(_describe_priced_energy(line, line.energy, pricing))
+        hours = _measure_hours(line.resource_seconds)
+        quantity = spell(hours.exact)
+        cells = {
+            "PricingQuantity": quantity,
+            "ConsumedQuantity": quantity,
+            "ChargeDescription": spell(f"{hours.words} hours of {line.sku}, {pricing.words}"),
+        }
+        if pricing.is_discounted:
+            cells["ListCost"] = spell(_money(price_seconds(line.unit_nano, pricing.listed, line.resource_seconds)))
+        return cells
+
+    def correct(self, charge: Charge) -> dict[str, T]:
+        """Return the cells that a charge has because it corrects another one."""
+        if charge.corrects is None:
+            return {}
+        # What is corrected in its own month was never invoiced as it was.
+        return self.spell(
+            {
+                "ChargeClass": "Correction" if charge.line.month < charge.month else None,
+                "ChargeDescription": f"Correction of charge {charge.corrects}: {charge.reason}",
+            }
+        )
+
+    def _price(self, line: ChargeLine) -> _Pricing[T]:
         """Return what a line has by its price: that of the list, and that which the project has agreed on."""
         found = None if line.version is None else self._lists.get(line.version)
         measure = _find_measure(line, found)
@@ -233,10 +279,12 @@ class _Bill:
             "ContractedUnitPrice": _number(line.unit_nano * line.factor / NANO),
             "SkuPriceId": f"{line.sku or _FEE}/{line.version}/{_spell(factor)}",
             "SkuPriceDetails": json.dumps({"x_PriceList": line.version, "x_Factor": _spell(factor)}),
+            "CapacityReservationStatus": _capacity_status(line),
             **_describe_sku(line, measure),
+            **dict.fromkeys(("PricingUnit", "ConsumedUnit"), _find_unit(line)),
             **_name_service(_SERVICES.get(measure or "", _OTHER)),
         }
-        return _Pricing(cells, factor, _describe_factor(line))
+        return _Pricing(self.spell(cells), factor, _describe_factor(line), factor != line.factor)
 
 
 def _describe_energy(line: ChargeLine, energy: LineEnergy) -> dict[str, Cell]:
@@ -248,6 +296,7 @@ def _describe_energy(line: ChargeLine, energy: LineEnergy) -> dict[str, Cell]:
         **dict.fromkeys(("ListUnitPrice", "ContractedUnitPrice"), Decimal("0.0")),
         **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), _number(hours)),
         **dict.fromkeys(("PricingUnit", "ConsumedUnit"), "Hours"),
+        "CapacityReservationStatus": _capacity_status(line),
         "SkuId": _ENERGY,
         "SkuMeter": "Host hours with energy",
         "SkuPriceId": f"{_ENERGY}/0/1",
@@ -266,11 +315,10 @@ def _tell_energy(energy: LineEnergy) -> dict[str, Cell]:
     }
 
 
-def _describe_priced_energy(line: ChargeLine, energy: LineEnergy, pricing: _Pricing) -> dict[str, Cell]:
+def _describe_priced_energy(line: ChargeLine, energy: LineEnergy, pricing: _Pricing[T]) -> dict[str, Cell]:
     kwh = Fraction(energy.wh, 1000)
     return {
         **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), _number(kwh)),
-        **dict.fromkeys(("PricingUnit", "ConsumedUnit"), _KWH),
         "ChargeDescription": f"{_spell(kwh, 3)} kWh of {line.sku}, {energy.source}, {pricing.words}",
         "ListCost": _money(price_energy(line.unit_nano, pricing.listed, energy.wh)),
         **_tell_energy(energy),
@@ -280,28 +328,6 @@ def _describe_priced_energy(line: ChargeLine, energy: LineEnergy, pricing: _Pric
 def _name_service(service: _BilledService) -> dict[str, Cell]:
     names = {"ServiceName": service.name, "ServiceCategory": service.category}
     return {**names, "ServiceSubcategory": service.subcategory}
-
-
-def _describe_amount(line: ChargeLine, pricing: _Pricing) -> dict[str, Cell]:
-    """Return how much a line is of, and what that costs without what the project has agreed on."""
-    if line.sku is None:
-        listed = round(line.unit_nano * pricing.listed)
-        one = Decimal("1.0")
-        return {
-            "ListCost": _money(listed),
-            **{"PricingQuantity": one, "PricingUnit": "Leases", "ConsumedQuantity": one, "ConsumedUnit": "Leases"},
-        }
-    if line.energy is not None:
-        return _describe_priced_energy(line, line.energy, pricing)
-    hours = _measure_hours(line.resource_seconds)
-    quantity = hours.exact
-    cells: dict[str, Cell] = {
-        **{"PricingQuantity": quantity, "PricingUnit": "Hours", "ConsumedQuantity": quantity, "ConsumedUnit": "Hours"},
-        "ChargeDescription": f"{hours.words} hours of {line.sku}, {pricing.words}",
-    }
-    if pricing.listed != line.factor:
-        cells["ListCost"] = _money(price_seconds(line.unit_nano, pricing.listed, line.resource_seconds))
-    return cells
 
 
 def _list_factor(line: ChargeLine, found: PriceList | None, project_id: str) -> Fraction:
@@ -318,6 +344,12 @@ def _describe_sku(line: ChargeLine, measure: str | None) -> dict[str, Cell]:
         return {"SkuId": _FEE, "SkuMeter": "Leases", "ChargeDescription": what.capitalize()}
     meter = "Energy" if line.energy is not None else f"{(measure or 'resource').capitalize()} hours"
     return {"SkuId": line.sku, "SkuMeter": meter}
+
+
+def _find_unit(line: ChargeLine) -> str:
+    if line.sku is None:
+        return "Leases"
+    return "Hours" if line.energy is None else _KWH
 
 
 def _describe_factor(line: ChargeLine) -> str:
@@ -341,15 +373,23 @@ def _money(nano: int) -> Decimal:
 
 def _number(value: Fraction) -> Decimal:
     """Return a number with as many decimals as it has, of 18 at most, and one at least: it is read as no integer."""
-    text = _spell(value)
+    return _divide(*value.as_integer_ratio())
+
+
+def _divide(number: int, by: int) -> Decimal:
+    """Return a quotient as ``_number`` does."""
+    text = _spell_quotient(number, by, _PLACES)
     return Decimal(text if "." in text else f"{text}.0")
 
 
-def _spell(value: Fraction, places: int = 18) -> str:
+def _spell(value: Fraction, places: int = _PLACES) -> str:
     """Return a number with at most so many decimals, rounded half to even, without zeros at its end."""
+    return _spell_quotient(*value.as_integer_ratio(), places)
+
+
+def _spell_quotient(number: int, by: int, places: int) -> str:
+    """Return a quotient as ``_spell`` does."""
     # Long bills have hundreds of thousands of these: whole numbers take a fraction of what fractions do.
-    scaled, rest = divmod(value.numerator * 10**places, value.denominator)
-    if 2 * rest > value.denominator or (2 * rest == value.denominator and scaled % 2):
-        scaled += 1
+    scaled = divide_half_even(number * 10**places, by)
     whole, decimals = divmod(scaled, 10**places)
     return f"{whole}.{decimals:0{places}}".rstrip("0").rstrip(".")

@@ -11,13 +11,18 @@ from fractions import Fraction
 
 import pytest
 
+from blazar.api.http.csv_text import Column, render_csv, spell_cell, stream_csv
 from blazar.api.http.identity import StandaloneIdentity
 from blazar.manager.common.settings import Settings
+from blazar.model.billing.focus import COLUMNS, Issuer, list_rows
 from blazar.model.leases.requests import Actor
 from blazar.model.surgery import OfferRequest, Terms
 from tests.api.conftest import app_of, client_of, token
 from tests.manager.billing.ledger import HOUR, close, publish
+from tests.model.billing.builders import APRIL, a_charge, a_correction, a_statement
 from tests.model.billing.focus_check import check_bill
+from tests.model.billing.test_focus import an_energy, some_lines
+from tests.model.billing.test_rating import WORKING_HOURS, a_list
 from tests.statements import counted
 from tests.world import NOON, PROJECT, World, a_host
 
@@ -119,6 +124,19 @@ def test_as_focus_it_passes_the_strict_check(http):
         "",
     ]
     assert {row["InvoiceId"] for row in rows} == {"2030-04/physics"}
+
+
+def test_cells_that_rows_share_are_spelled_as_in_each_row():
+    prices = [a_list(hours=[WORKING_HOURS], early_return="0.5", round_up="PT1H", fee="5.00")]
+    lines = [*some_lines(prices[0]), an_energy(), an_energy(gco2=None, wh=0)]
+    names = ('a,"b"\r\nc', "=1+1", None)
+    charges = [a_charge(one, id, lease_name=names[id % 3], region="") for id, one in enumerate(lines, 1) if one]
+    bill = (charges + [a_correction(-7), a_correction(1, of=APRIL)]) * 40
+    issuer = Issuer("@home", "-p", 'the "p"')
+    whole = list_rows(a_statement(bill), bill, prices, issuer, lambda cell: cell)
+    spelled = list_rows(a_statement(bill), bill, prices, issuer, spell_cell)
+    assert stream_csv("f", COLUMNS, spelled).get_data() == render_csv(list(map(Column, COLUMNS)), whole).encode()
+    assert len(bill) > 500
 
 
 def test_a_month_is_open_until_it_is_over_and_all_of_it_is_charged(world, http):

@@ -12,7 +12,16 @@ from flask import Flask
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from blazar.api.http.csv_text import Column, _spread, answer_csv, flatten_row, render_csv, wants_csv
+from blazar.api.http.csv_text import (
+    Column,
+    _spread,
+    answer_csv,
+    flatten_row,
+    render_csv,
+    spell_cell,
+    stream_csv,
+    wants_csv,
+)
 
 COLUMNS = (Column("day"), Column("project_name"), Column("reserved", is_time=True), Column("leases"))
 FORMULAS = "=+-@\t\r\n"
@@ -48,6 +57,16 @@ def test_a_reader_of_csv_gets_the_rows_and_no_cell_of_text_is_a_formula(rows):
         assert int(seconds) == row["reserved"]
         assert abs(Decimal(hours) * 3600 - row["reserved"]) <= 18
         assert len(hours.partition(".")[2]) == 2
+
+
+@given(st.lists(st.tuples(*[st.none() | NAMES | TRICKY | st.decimals(allow_nan=False, allow_infinity=False)] * 3)))
+@example([("1E-9", Decimal("0E-9"), Decimal("-1E+3"))])
+@example([(None, Decimal("1"), Decimal("1.0"))] * 501)
+def test_a_file_that_is_sent_while_it_is_read_has_the_same_bytes(rows):
+    keys = ("a", "=b", "c,d")
+    spelled = ({key: spell_cell(cell) for key, cell in zip(keys, row, strict=True)} for row in rows)
+    whole = render_csv(list(map(Column, keys)), [dict(zip(keys, row, strict=True)) for row in rows])
+    assert stream_csv("f", keys, spelled).get_data() == whole.encode()
 
 
 def test_lines_end_as_rfc_4180_has_it_and_hours_are_rounded_half_up():

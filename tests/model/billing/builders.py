@@ -12,7 +12,7 @@ from typing import Any
 
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import Charge, ChargeCategory, ChargeLine, ChargeStatus, window_of_month
-from blazar.model.billing.focus import COLUMNS, Issuer, list_rows
+from blazar.model.billing.focus import COLUMNS, Cell, Issuer, list_rows
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.statements import Statement, StatementState, sum_charges
 
@@ -53,7 +53,10 @@ def write_bill(statement: Statement, charges: Iterable[Charge], lists: Sequence[
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
-    for row in list_rows(statement, charges, lists, ISSUER):
-        cells = [row.get(name) for name in COLUMNS]
-        writer.writerow(["" if cell is None else f"{cell:f}" if not isinstance(cell, str) else cell for cell in cells])
+    rows = list_rows(statement, charges, lists, ISSUER, _spell)
+    writer.writerows([row[name] for name in COLUMNS] for row in rows)
     return text.getvalue()
+
+
+def _spell(cell: Cell) -> str:
+    return "" if cell is None else cell if isinstance(cell, str) else f"{cell:f}"
