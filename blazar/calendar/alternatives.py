@@ -10,6 +10,7 @@ from blazar.calendar.openings import KindSearch, last_fitting_end
 from blazar.calendar.placement import Placement
 from blazar.calendar.reasons import RequirementPart
 from blazar.model.base.errors import NotEnoughResources
+from blazar.model.calendar.demand import Demand
 from blazar.model.resources.requirements import join_requirements
 
 SHORTEST = 60
@@ -41,7 +42,7 @@ def find_fewer(
     tried = high
     while low < high and not any(kind.budget.is_spent for kind in kinds):
         wanted = [
-            [max(1, demand.fixed_count, min(count, tried)) for demand, count in zip(kind.demands, counts, strict=True)]
+            [_round_down(demand, min(count, tried)) for demand, count in zip(kind.demands, counts, strict=True)]
             for kind, counts in zip(kinds, free, strict=True)
         ]
         if _do_fit(kinds, wanted, start, end, granted):
@@ -115,6 +116,14 @@ def _find_gaining_parts(kind: KindSearch, parts: Sequence[RequirementPart]) -> l
     unmet = {resource.id: [i for i, ids in enumerate(met) if resource.id not in ids] for resource in kind.resources}
     alone = {missed[0] for missed in unmet.values() if len(missed) == 1}
     return [part for i, part in enumerate(parts) if i in alone]
+
+
+def _round_down(demand: Demand, count: int) -> int:
+    """Return the largest count up to this one that can be asked for: at least what is fixed, and in whole groups."""
+    together = demand.topology.together
+    size = together.size if together is not None else 0
+    least = max(1, demand.fixed_count, count)
+    return least if not size else max(size, least // size * size)
 
 
 def _do_fit(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
@@ -254,7 +255,7 @@ def _place_lying(
             _check_pinned(index, demands, candidates[index], snapshot)
             if len(candidates[index]) < demand.min_count:
                 raise _not_enough_error(index, demands, len(candidates[index]), find)
-    for choices in list_combinations(demands, candidates):
+    for choices in list_combinations(demands, candidates, partial(_can_have, demands)):
         fixed = [fix_groups(demand, choice) for demand, choice in zip(demands, choices, strict=True)]
         with suppress(NotEnoughResources):
             if all(demand.whole for demand in demands):
@@ -262,6 +263,13 @@ def _place_lying(
             spread = [take_spread(demand, choice) for demand, choice in zip(fixed, choices, strict=True)]
             return _place_mixed(fixed, spread, snapshot, find)
     raise _misplaced_error(demands, candidates, find)
+
+
+def _can_have(demands: Sequence[Demand], choices: Mapping[int, Sequence[Resource]]) -> bool:
+    """Return whether the demands of whole resources among some get their minimum of these choices."""
+    some = [(fix_groups(demands[i], choice), choice) for i, choice in choices.items() if demands[i].whole]
+    seats = Seats([demand for demand, _ in some], [choice for _, choice in some])
+    return all(seats.fill(index, demand.min_count) for index, (demand, _) in enumerate(some))
 
 
 def _misplaced_error(
@@ -295,10 +303,9 @@ def _match_demands(
     # Most constrained demand first: fewer assignments have to be moved later.
     order = sorted(range(len(demands)), key=lambda i: len(candidates[i]))
     for index in order:
-        while seats.held[index] < demands[index].min_count:
-            if not seats.add(index):
-                together = len({r.id for resources in candidates for r in resources})
-                raise _not_enough_error(index, demands, together, find, others=" beside")
+        if not seats.fill(index, demands[index].min_count):
+            together = len({r.id for resources in candidates for r in resources})
+            raise _not_enough_error(index, demands, together, find, others=" beside")
     growing = order
     while growing:
         # A demand that cannot grow now never can: each further assignment leaves at most as much choice.

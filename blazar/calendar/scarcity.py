@@ -51,7 +51,8 @@ def rank_resources(
     if not resources:
         return {}
     most = nlargest(MOST_SOUGHT, sought, key=lambda one: one.unit_hours)
-    usual = sum(one.unit_hours for one in most) / len(most) if most else 1.0
+    # Of leases that were ended before they began no hours are left: all hosts then count alike, and not for nothing.
+    usual = sum(one.unit_hours for one in most) / len(most) or 1.0 if most else 1.0
     scores = dict.fromkeys((r.id for r in resources), usual / len(resources))
     for one in most:
         _share(one.unit_hours, _weigh_eligible(one.demand, matching), scores)

@@ -48,6 +48,13 @@ class Seats:
                 self._seat(id_, index)
         self._fixed = frozenset(self.owner)
 
+    def fill(self, index: int, count: int) -> bool:
+        """Assign resources to a demand until it has so many; return whether that succeeded."""
+        while self.held[index] < count:
+            if not self.add(index):
+                return False
+        return True
+
     def add(self, index: int) -> bool:
         """Assign one more resource to a demand; return whether that succeeded.
 

@@ -2,35 +2,68 @@
 """Topology: whole resources that lie together or spread, chosen among those that are free.
 
 For one demand all choices are looked at, which is one pass over its candidates. Several demands of which some are to
-lie together are a packing problem, and hard in theory; values are tried in order of preference, up to a bound.
+lie together are a packing problem, and hard in theory: choices are made for one demand after the other, best first, and
+taken back where what was chosen cannot be had together, up to a bound.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import islice, product
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from blazar.model.calendar.demand import Demand
 from blazar.model.calendar.topology import Together, group_by_value, value_of
 from blazar.model.resources.resource import Resource
 
-MOST_COMBINATIONS = 500
-"""Combinations of values that are tried for the demands of one lease."""
+MOST_LOOKED_AT = 200_000
+"""Candidates that are looked at, each once a trial, until demands of one lease count as in each other's way."""
 
 Choice = Sequence[Resource]
 """Candidates of a demand, in order of preference: those that are pinned first."""
 
 
-def list_combinations(demands: Sequence[Demand], candidates: Sequence[Choice]) -> Iterator[Sequence[Choice]]:
+Partial = Mapping[int, Choice]
+"""A choice for some of the demands, by index."""
+
+
+def list_combinations(
+    demands: Sequence[Demand], candidates: Sequence[Choice], can_have: Callable[[Partial], bool]
+) -> Iterator[Sequence[Choice]]:
     """Yield which candidates each demand may choose from, best first, so that its units lie as it asks.
 
-    Of what is spread, each demand has to take no more of a value than it may. No combination: a demand cannot be met.
+    ``can_have`` tells whether some of the demands get their minimum of their choices beside each other: what they
+    cannot is not tried with the choices of others. No combination: a demand cannot be met.
     """
     choices = [list_choices(demand, some) for demand, some in zip(demands, candidates, strict=True)]
     if all(choices):
-        yield from islice(product(*choices), MOST_COMBINATIONS)
+        # Those with the least choice first: less is taken back. Who may have any looks at most, and so comes last.
+        order = sorted(range(len(demands)), key=lambda i: (demands[i].topology.together is None, len(choices[i])))
+        yield from _Trials(choices, order, can_have).list_from({})
+
+
+@dataclass(slots=True)
+class _Trials:
+    """A search in depth through the choices of demands, in an order; what it may still look at is bounded."""
+
+    choices: Sequence[Sequence[Choice]]
+    order: Sequence[int]
+    can_have: Callable[[Partial], bool]
+    left: int = MOST_LOOKED_AT
+
+    def list_from(self, chosen: Partial) -> Iterator[Sequence[Choice]]:
+        """Yield the combinations that go on from these choices."""
+        if len(chosen) == len(self.order):
+            yield [chosen[index] for index in range(len(chosen))]
+            return
+        index = self.order[len(chosen)]
+        for choice in self.choices[index]:
+            if self.left <= 0:
+                return
+            more = {**chosen, index: choice}
+            self.left -= sum(map(len, more.values()))
+            if self.can_have(more):
+                yield from self.list_from(more)
 
 
 def list_choices(demand: Demand, candidates: Choice) -> list[Choice]:
@@ -55,11 +88,11 @@ def list_choices(demand: Demand, candidates: Choice) -> list[Choice]:
 def count_units(demand: Demand, resources: Choice) -> int:
     """Return how many units a demand could get of free resources, lying as it asks, if it were the only one."""
     together = demand.topology.together
-    if together is None or together.prefer:
+    if together is None:
         return len(take_spread(demand, resources))
     if together.size:
-        groups = group_by_value(resources, together.key).values()
-        return sum(len(group) // together.size for group in groups) * together.size
+        groups = _take_groups(demand, together, resources, len(resources))
+        return len(demand.pinned) if groups is None else len(groups)
     near = _list_values(demand, together, resources)
     return max((len(take_spread(demand, some)) for some in near), default=len(demand.pinned))
 
@@ -101,28 +134,61 @@ def _list_values(demand: Demand, together: Together, candidates: Choice) -> list
 
 
 def _list_groups(demand: Demand, together: Together, candidates: Choice) -> list[Choice]:
-    """Return the groups for as many as possible, and for no more than needed: small rooms first, so that large ones
-    stay whole. A group of which a part is in use is completed where it is.
-    """
-    pinned = [r for r in candidates if r.id in demand.pinned]
-    rooms = dict(group_by_value((r for r in candidates if r.id not in demand.pinned), together.key))
-    completed: list[Resource] = list(pinned)
-    for value, count in Counter(value_of(r, together.key) for r in pinned).items():
-        missing, room = -count % together.size, rooms.get(str(value), [])
-        if value is None or missing > len(room):
-            return []
-        completed += room[:missing]
-        rooms[value] = room[missing:]
-    order = sorted(rooms, key=lambda value: (-_count_preferred(rooms[value], demand), len(rooms[value]), value))
+    """Return the groups for as many as possible, and for no more than needed."""
     found: list[Choice] = []
     for most in (demand.max_count, -(-demand.min_count // together.size) * together.size):
-        taken = list(completed)
-        for value in order:
-            groups = min(len(rooms[value]), max(0, most - len(taken))) // together.size
-            taken += rooms[value][: groups * together.size]
-        if len(taken) <= demand.max_count and taken not in found:
+        taken = _take_groups(demand, together, candidates, most)
+        if taken is not None and len(taken) <= demand.max_count and taken not in found:
             found.append(taken)
     return found
+
+
+def _take_groups(demand: Demand, together: Together, candidates: Choice, most: int) -> list[Resource] | None:
+    """Return groups of so many resources at most: small rooms first, so that large ones stay whole.
+
+    A group of which a part is in use is completed where it is; None if that cannot be.
+    """
+    pinned = [r for r in candidates if r.id in demand.pinned]
+    rooms = group_by_value((r for r in candidates if r.id not in demand.pinned), together.key)
+    taken: list[Resource] = list(pinned)
+    for value, count in Counter(value_of(r, together.key) for r in pinned).items():
+        missing = -count % together.size
+        added = _take_from(rooms.get(str(value), []), missing, taken, demand)
+        if value is None or len(added) < missing:
+            return None
+        taken += added
+    for value in sorted(rooms, key=lambda value: (-_count_preferred(rooms[value], demand), len(rooms[value]), value)):
+        while len(taken) + together.size <= most:
+            added = _take_from(rooms[value], together.size, taken, demand)
+            if len(added) < together.size:
+                break
+            taken += added
+    return taken
+
+
+def _take_from(room: list[Resource], count: int, beside: Sequence[Resource], demand: Demand) -> list[Resource]:
+    """Take so many out of a room, if it has them: of a demand that is spread, first of the values that have most left.
+
+    That keeps the more for the groups that follow.
+    """
+    spread = demand.topology.spread
+    if spread is None:
+        taken = room[:count]
+    else:
+        place = {r.id: number for number, r in enumerate(room)}
+        used = Counter(value_of(r, spread.key) for r in beside)
+        # The nth of a value is taken as if those before it were gone already.
+        ranked = [
+            (used[value] + n, place[r.id], r)
+            for value, some in group_by_value(room, spread.key).items()
+            for n, r in enumerate(some[: max(0, spread.most - used[value])])
+        ]
+        taken = [r for *_, r in sorted(ranked, key=lambda one: one[:2])[:count]]
+    if len(taken) < count:
+        return []
+    gone = {r.id for r in taken}
+    room[:] = [r for r in room if r.id not in gone]
+    return taken
 
 
 def _count_preferred(resources: Choice, demand: Demand) -> int:

@@ -22,6 +22,7 @@ from blazar.model.base.errors import NotEnoughResources
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.calendar.demand import Affinity, Demand, TraitRequirements
+from blazar.model.calendar.topology import ANYWHERE, SpreadOver, Together, Topology
 from blazar.model.resources.requirements import Comparison, matches
 from blazar.model.resources.resource import FLOATING_IP, HOST, Resource, ResourceKind, UnitLimits
 from tests.builders import NOON, a_host
@@ -121,6 +122,17 @@ needs = st.sampled_from([TraitRequirements()] * 4 + [TraitRequirements(frozenset
 requirements = st.sampled_from([Demand(HOST, 1, 1).requirement] * 2 + [Comparison("==", "gpu", "A100")])
 affinities = st.sampled_from(list(Affinity))
 gpus = st.sampled_from(["A100", "none"])
+racks = st.sampled_from(["r1", "r2"])
+topologies = st.sampled_from(
+    [
+        *[ANYWHERE] * 6,
+        Topology(Together("rack")),
+        Topology(Together("rack", prefer=True)),
+        Topology(spread=SpreadOver("rack")),
+        Topology(Together("rack"), SpreadOver("gpu", 2)),
+    ]
+)
+pairs = st.sampled_from([*[ANYWHERE] * 3, Topology(Together("rack", size=2))])
 limits = st.sampled_from([{}, {}, {"VCPU": UnitLimits(1, 2)}])
 traits = st.frozensets(st.just("FAST"))
 projects = st.sampled_from([None] * 5 + [frozenset({"others"})])
@@ -145,7 +157,7 @@ def hosts(draw) -> Stock:
     count = draw(st.integers(1, 4))
     resources = tuple(
         replace(
-            a_host(n, reservable=draw(st.integers(0, 5)) > 0, gpu=draw(gpus)),
+            a_host(n, reservable=draw(st.integers(0, 5)) > 0, gpu=draw(gpus), rack=draw(racks)),
             capacity=amounts(draw(st.integers(1, 5)), draw(st.integers(1, 5))),
             limits=draw(limits),
             traits=draw(traits),
@@ -174,7 +186,10 @@ def a_demand(draw):
     affinity = Affinity.ANY if per_instance is None else draw(affinities)
     requirement = draw(requirements)
     most = least + draw(st.integers(0, 2))
-    return Demand(HOST, least, most, requirement, per_instance, affinity, traits=draw(needs))
+    topology = ANYWHERE
+    if per_instance is None:
+        topology = draw(topologies if least % 2 or most % 2 else pairs)
+    return Demand(HOST, least, most, requirement, per_instance, affinity, traits=draw(needs), topology=topology)
 
 
 some_demands = st.lists(a_demand(), min_size=1, max_size=3)

@@ -72,6 +72,10 @@ def test_an_operator_makes_a_host_scarcer_or_less_so():
     assert tiers == {1: 4, 2: 12, 3: 0}
 
 
+def test_leases_that_were_ended_before_they_began_count_as_none():
+    assert rank([a_host(1), a_host(2)], Sought(ask(), 0)) == {1: 0, 2: 0}
+
+
 @pytest.mark.parametrize("text", ["much", "", "nan", "inf", "-1", "0", "1e9"])
 def test_a_factor_that_is_no_number_in_the_bounds_changes_nothing(text):
     assert read_factor(a_host(1, scarcity=text)) == 1

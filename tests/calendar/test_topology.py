@@ -13,12 +13,14 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from blazar.calendar import placement, topology
 from blazar.calendar.occupancy import Occupancy, Snapshot
 from blazar.calendar.placement import Strategy, place
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.calendar.demand import Demand
 from blazar.model.calendar.topology import SpreadOver, Together, Topology, value_of
+from blazar.model.resources.requirements import parse_requirement
 from blazar.model.resources.resource import HOST
 from tests.builders import a_host, hours, promised
 
@@ -80,6 +82,51 @@ def test_groups_each_in_one_rack_leave_large_racks_whole():
     assert in_racks(racks(a=5, b=3, c=2), ask(4, together=pairs)) == [{"b": 2, "c": 2}]
     with pytest.raises(NotEnoughResources, match="10 of them free in that time, 8 of these in groups of 2 of one rack"):
         in_racks(racks(a=5, b=3, c=2), ask(10, together=pairs))
+
+
+def test_groups_are_spread_over_what_several_of_their_rooms_share():
+    hosts = [a_host(n, rack=f"domain {n // 4}", feed=f"feed {n // 16}") for n in range(64)]
+    apart = ask(16, together=Together("rack", size=4), spread=SpreadOver("feed", 4))
+    assert Counter(value_of(h, "feed") for h in placed(hosts, apart)[0]) == {f"feed {n}": 4 for n in range(4)}
+    with pytest.raises(NotEnoughResources, match="64 of them free in that time, 16 of these in groups of 4 of one ra"):
+        placed(hosts, replace(apart, min_count=20, max_count=20))
+    mixed = [a_host(n, rack="a", feed="x" if n < 3 else "y") for n in range(5)]
+    assert len(placed(mixed, ask(4, together=Together("rack", size=2), spread=SpreadOver("feed", 2)))[0]) == 4
+
+
+def test_a_group_in_use_is_completed_by_what_may_be_beside_it():
+    hosts = [a_host(1, rack="a", feed="x"), a_host(2, rack="a", feed="x"), a_host(3, rack="a", feed="y")]
+    grown = ask(2, together=Together("rack", size=2), spread="feed", pinned=frozenset({1}))
+    assert sorted(h.id for h in placed(hosts, grown)[0]) == [1, 3]
+
+
+def test_a_refusal_of_as_few_racks_as_possible_counts_what_is_in_racks():
+    with pytest.raises(NotEnoughResources, match="4 match, 4 of them free in that time, 3 of these of one rack"):
+        placed([*racks(a=2, b=1), a_host(9)], ask(4, together=Together("rack", prefer=True)))
+
+
+@pytest.mark.parametrize("count", [2, 4, 12])
+def test_many_reservations_that_each_fill_a_rack_are_given_one_each(count):
+    hosts = racks(**{f"r{n:02}": 5 for n in range(30)})
+    found = in_racks(hosts, *[ask(4, together="rack")] * count)
+    assert [*map(len, found)] == [1] * count
+    assert len({rack for some in found for rack in some}) == count
+
+
+def test_what_one_reservation_can_have_only_is_left_to_it_by_many_others():
+    hosts = racks(**{f"r{n:02}": 3 for n in range(12)})
+    only = ask(3, together="rack", requirement=parse_requirement(["==", "$rack", "r00"], field="x"))
+    assert in_racks(hosts, *[ask(3, together="rack")] * 11, only)[-1] == {"r00": 3}
+
+
+def test_what_is_looked_at_is_bounded_in_a_large_calendar(monkeypatch):
+    trials = []
+    really = placement._can_have
+    monkeypatch.setattr(placement, "_can_have", lambda *some: trials.append(1) or really(*some))
+    hosts = racks(**{f"r{n:03}": 30 for n in range(300)})
+    with pytest.raises(NotEnoughResources, match="beside the lease's other"):
+        placed(hosts, ask(20, together="rack"), ask(8981))
+    assert len(trials) <= 2 * (topology.MOST_LOOKED_AT // len(hosts) + 1)
 
 
 def test_each_in_another_rack_or_so_many_of_each():
@@ -187,7 +234,7 @@ def calendars(draw, most_demands=2, *, groups=False):
         together = draw(st.sampled_from(togethers))
         size = together.size if together else 0
         least = draw(st.integers(1, 3)) * (size or 1)
-        spread = None if size else draw(st.sampled_from(spreads))
+        spread = draw(st.sampled_from(spreads))
         demands.append(ask(least, least + draw(st.integers(0, 2)) * (size or 1), together=together, spread=spread))
     return demands, hosts
 
@@ -217,12 +264,13 @@ def test_one_demand_gets_as_many_as_can_lie_so_and_in_as_few_values(calendar):
     try:
         [found] = placed(hosts, demand)
     except NotEnoughResources:
-        assert possible is None
+        # Groups that are spread are not found in every case.
+        assert possible is None or demand.topology.spread
         return
     together = demand.topology.together
     assert lies_well(demand, found)
     if together is None or not together.prefer:
-        assert (len(found),) == possible
+        assert (len(found),) == possible or (together and together.size and demand.topology.spread)
         return
     fewest = min(
         len({value_of(host, "rack") for host in some})
