@@ -162,7 +162,8 @@ class _HostSearch:
     def _list_needs(self, held: HeldCalendar, *, keeps: bool) -> list[WholeNeed]:
         """Return what is needed, with what the lease has if it ``keeps`` that.
 
-        Nothing if it asks for hosts by name that it cannot have.
+        Nothing if it asks for hosts by name that it cannot have, or for more hosts that lie like those that it has:
+        where hosts lie is not known to the search.
         """
         find, needs = match_visible(held.view.catalog, self.selectable), []
         own: dict[str, set[int]] = {}
@@ -176,6 +177,10 @@ class _HostSearch:
             if len(named) < len(demand.required):
                 return []
             kept = demand.pinned | named | (own.get(request.reservation_id, set()) & fitting.keys())
+            if demand.topology:
+                if not demand.min_count <= len(kept) <= demand.max_count:
+                    return []
+                fitting, demand = {}, replace(demand, max_count=len(kept))
             needs.append(_make_need(demand, fitting, kept))
         return needs
 

@@ -186,7 +186,9 @@ class _ReplacementSearch:
         """Return the new allocations of each reservation."""
         if not any(reservation.irreplaceable for reservation in self.reservations):
             found = self._planned(reservation.firm(self.kind) for reservation in self.reservations)
-            if found is None and len(self.reservations) > 1:
+            # Others of a reservation by itself are no better, unless all of it may lie elsewhere.
+            lies = any(r.demand is not None and r.demand.topology for r in self.reservations)
+            if found is None and (lies or len(self.reservations) > 1):
                 found = self._planned(reservation.loose(self.kind) for reservation in self.reservations)
             if found is not None:
                 return found

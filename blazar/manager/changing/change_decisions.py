@@ -22,6 +22,7 @@ from blazar.manager.booking.quotas import QuotasNeeded, find_growth
 from blazar.manager.booking.repacking import RepackedPlan, plan_repacked
 from blazar.manager.booking.replanning import check_not_moving
 from blazar.manager.booking.unique_names import check_names
+from blazar.manager.changing.granted import find_granted
 from blazar.manager.common.busy_leases import Busy
 from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.manager.leases import dates, lifecycle, timetable
@@ -35,7 +36,7 @@ from blazar.model.leases.lease import Lease, PartOfSeries
 from blazar.model.leases.requests import LeaseChange
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import EndReason, EventStatus, LeaseKind, LeaseStatus, ReservationStatus
-from blazar.model.resources.requirements import Requirement, property_keys
+from blazar.model.resources.requirements import Requirement
 from blazar.resources.contract.actions import differ_beside_action, names_action
 from blazar.resources.contract.values import Task
 
@@ -265,14 +266,8 @@ class ChangeDecisions:
             if kind.has("children"):
                 # What it takes, its parts take.
                 continue
-            # What it was granted may stay, with properties that were hidden since. Each other requirement that names
-            # them would tell by its answer which resource has which value.
-            catalog, before = catalog_of(kind.kind), self._requirement(task.reservation)
-            granted = (
-                property_keys(before) & catalog.property_names()
-                if self._requirement(reservation) == before
-                else frozenset()
-            )
+            catalog = catalog_of(kind.kind)
+            granted = find_granted(kind, task.reservation, reservation, catalog)
             known = (catalog.property_names() if private else catalog.property_names_for(after.project_id)) | granted
             with pointing_at(places.get(reservation.id)):
                 complete = with_capabilities(was, catalog)

@@ -7,7 +7,7 @@ of which nothing is left, as an empty aggregate.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -26,6 +26,7 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import Conflict, InvalidInput
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
+from blazar.model.calendar.topology import do_lie
 from blazar.model.leases import reminders
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.reservation import Content, Reservation
@@ -206,10 +207,22 @@ class Merger:
         if one.status is LeaseStatus.PENDING and one.window.start > first.now:
             for reservation in (r for r in other.reservations if self._runtime.type_of(r).splits_by_time):
                 like = next((r for r in one.reservations if r.id not in parameters and _are_like(r, reservation)), None)
-                if like is not None:
+                if like is not None and self._do_lie(like, reservation, (*first.allocations, *second.allocations)):
                     into[reservation.id] = like.id
                     parameters[like.id] = _add_counts(like.parameters, reservation.parameters)
         return join_side_by_side(one, other, first.allocations, second.allocations, into, parameters, first.now)
+
+    def _do_lie(self, one: Reservation, other: Reservation, allocations: Sequence[Allocation]) -> bool:
+        """Return whether what two reservations have lies, all of it, as both ask."""
+        kind = self._runtime.type_of(one)
+        catalog = self._runtime.store.resources.catalog(kind.kind)
+        try:
+            topology = kind.demand(one.parameters, known=catalog.property_names()).topology
+        except InvalidInput:
+            # Where they are to lie nobody knows any more.
+            return False
+        ids = [a.resource_id for a in allocations if a.reservation_id in (one.id, other.id)]
+        return not topology or do_lie(topology, [catalog.by_id[id_] for id_ in ids if id_ in catalog.by_id])
 
     def _one_after_the_other(self, first: LeaseToChange, second: LeaseToChange) -> Joined:
         one, other = first.lease, second.lease

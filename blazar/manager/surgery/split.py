@@ -11,7 +11,7 @@ from functools import partial
 from blazar.enforcement import Occasion
 from blazar.manager.booking.booking import Booker, Proposal
 from blazar.manager.common.notifications import CREATED, UPDATED
-from blazar.manager.common.runtime import Runtime
+from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.manager.leases.flags import set_flags
 from blazar.manager.outbox.enforcement_check import Examined
 from blazar.manager.outbox.messages import make_messages
@@ -172,9 +172,12 @@ class Splitter:
                 "the second lease as a whole, or stays",
                 at="/id",
             )
-        kept = [resource for resource in task.resources if resource.id not in gone]
-        going = [resource for resource in task.resources if resource.id in gone]
-        both = self._runtime.type_of(reservation).divided(reservation.parameters, kept, going)
+        kind = self._runtime.type_of(reservation)
+        # How they lie to each other is told by capabilities.
+        resources = with_capabilities(task, self._runtime.store.resources.catalog(kind.kind)).resources
+        kept = [resource for resource in resources if resource.id not in gone]
+        going = [resource for resource in resources if resource.id in gone]
+        both = kind.divided(reservation.parameters, kept, going)
         if both is None:
             raise _indivisible(task)
         return ReservationCut(gone, *both)

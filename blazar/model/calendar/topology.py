@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from blazar.model.resources.resource import Resource
@@ -83,6 +84,19 @@ def group_by_value(resources: Iterable[Resource], key: str) -> Mapping[str, list
         if value is not None:
             groups.setdefault(value, []).append(resource)
     return groups
+
+
+def do_lie(topology: Topology, resources: Collection[Resource]) -> bool:
+    """Return whether resources lie to each other as it asks."""
+    together, spread = topology.together, topology.spread
+    if together is not None and not together.prefer:
+        values = Counter(value_of(resource, together.key) for resource in resources)
+        if None in values or any(count % (together.size or len(resources)) for count in values.values()):
+            return False
+    if spread is None:
+        return True
+    values = Counter(value_of(resource, spread.key) for resource in resources)
+    return None not in values and all(count <= spread.most for count in values.values())
 
 
 def lie_alike(topology: Topology, one: Resource, other: Resource) -> bool:

@@ -106,9 +106,11 @@ def _read(value: object, field: str) -> Mapping[str, object]:
     if not isinstance(given, Mapping) or not known >= given.keys():
         raise _refusal(field, f"is {quote(value)}; give a property, or an object with {', '.join(sorted(known))}")
     name = given.get("property")
-    if not isinstance(name, str) or not 1 <= len(name) <= 255:
+    # All of them: what is kept of a request is read again, and means the same then.
+    key = name.lstrip("$") if isinstance(name, str) else ""
+    if not 1 <= len(key) <= 255:
         raise _refusal(field, f"has property {quote(name)}; give the name of a property of hosts, as rack")
-    return {**given, "property": name.removeprefix("$")}
+    return {**given, "property": key}
 
 
 def _number(given: Mapping[str, object], key: str, field: str) -> int:

@@ -13,6 +13,7 @@ from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Server
 from blazar.model.base.errors import CloudUnavailable, Conflict, InvalidInput, NotEnoughResources
 from blazar.model.calendar.demand import Demand
+from blazar.model.calendar.topology import describe_topology, do_lie
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import EventType, ReservationStatus
 from blazar.model.resources.requirements import Requirement, matches
@@ -147,7 +148,16 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
     def divided(
         self, parameters: Content, kept: Collection[Resource], gone: Collection[Resource]
     ) -> tuple[Content, Content] | None:
-        """Return the parameters with ``min`` and ``max`` divided."""
+        """Return the parameters with ``min`` and ``max`` divided. Conflict if groups would be divided, too."""
+        topology = HostParameters.of(parameters).topology
+        together = topology.together
+        has_groups = together is not None and together.size and do_lie(topology, [*kept, *gone])
+        if has_groups and not (do_lie(topology, kept) and do_lie(topology, gone)):
+            raise Conflict(
+                f"its hosts are {describe_topology(topology)}, and groups stay whole; name the hosts of whole groups "
+                "as the resources of the part",
+                at="/id",
+            )
         return divided_bounds(parameters, kept, gone)
 
     def transfer_obstacle(self, task: Task, project_id: str) -> str:

@@ -48,6 +48,7 @@ def racks(world, answer) -> list[str]:
     [
         ({"together": "rack"}, ["r2", "r2"]),
         ({"together": "$rack"}, ["r2", "r2"]),
+        ({"together": "$$rack"}, ["r2", "r2"]),
         ({"together": {"property": "rack", "prefer": True}}, ["r2", "r2"]),
         ({"together": {"property": "rack", "size": 2}, "max": 4}, ["r1", "r1", "r2", "r2"]),
         ({"spread": "rack"}, ["r1", "r2"]),
@@ -151,3 +152,42 @@ def test_a_host_that_fails_is_replaced_by_one_of_the_same_rack(world, http):
     world.manager.monitor.heal()
     assert racks(world, answer) == ["r1", "r1"]
     assert name not in world.hosts_of(lease)
+
+
+def test_before_the_start_all_of_it_may_lie_in_another_rack_when_a_host_fails(world, http):
+    answer = create(http, 2, together="rack")
+    assert racks(world, answer) == ["r2", "r2"]
+    name = sorted(world.hosts_of(world.store.leases.one(answer.json["lease"]["id"])))[0]
+    world.simulated.operators.host_down(name)
+    for _ in range(3):
+        world.manager.monitor.run_once()
+    world.run_to(NOON + timedelta(hours=23, minutes=30))
+    world.manager.monitor.heal()
+    assert racks(world, answer) == ["r1", "r1"]
+
+
+def test_a_lease_keeps_what_it_was_granted_by_when_that_is_hidden(world, http):
+    made = ask(http, "POST", "/v1/leases", "1.1", body(2, together="rack")).json["lease"]
+    world.manager.resources.set_property(HOST, "rack", private=True)
+    [mine], path = made["reservations"], f"/v1/leases/{made['id']}"
+
+    def change(**fields):
+        return ask(http, "PUT", path, "1.1", fields)
+
+    longer = change(end_date="2030-04-02T20:00:00Z")
+    assert longer.status_code == 200, longer.text
+    assert longer.json["lease"]["reservations"][0]["together"] == {"property": "rack"}
+    fewer = change(reservations=[{"id": mine["id"], "min": 1, "max": 2}])
+    assert fewer.status_code == 200, fewer.text
+    for fields in ({"spread": "rack"}, {"resource_properties": [">", "$vcpus", "0"]}):
+        guess = change(reservations=[{"id": mine["id"], **fields}])
+        assert (guess.status_code, guess.json["errors"][0]["code"]) == (400, "reservation.unknown_property"), guess.text
+    assert create(http, 2, together="rack").status_code == 400
+
+
+def test_fewer_are_offered_in_whole_groups(world, http):
+    create(http, 1, resource_properties=["==", "$rack", "r1"])
+    answer = create(http, 6, together={"property": "rack", "size": 2})
+    [offered] = answer.json["errors"][0]["data"]["alternatives"]
+    assert (offered["change"], offered["reservations"]) == ("count", [{"min": 4, "max": 4}])
+    assert create(http, 4, together={"property": "rack", "size": 2}).status_code == 201

@@ -219,6 +219,48 @@ def test_a_lease_that_has_not_started_keeps_its_host_for_longer_too(sqlite):
     assert (hosts(world, first), hosts(world, pending)) == ({2}, {1})
 
 
+def racked(sqlite, **repack) -> World:
+    """Two hosts in each of two racks."""
+    world = a_world(sqlite, {}, {}, {}, {}, **repack)
+    for host in world.store.resources.catalog(HOST).resources:
+        world.manager.resources.change(HOST, host.external_id, ResourceChange({"rack": f"r{(host.id + 1) // 2}"}))
+    return world
+
+
+def lying(count: int, **how):
+    asked = a_host(count)
+    return replace(asked, parameters={**asked.parameters, **how})
+
+
+@pytest.mark.parametrize("mode", [RepackMode.EQUAL, RepackMode.ANY])
+def test_what_lies_together_is_prolonged_where_it_is(sqlite, mode):
+    world = racked(sqlite, mode=mode)
+    lease = in_use(world, lying(2, together="rack"))
+    other = booked_on(world, min(hosts(world, lease)))
+    mine = hosts(world, lease)
+    if mode is RepackMode.EQUAL:
+        # What users can tell apart is not exchanged, and its own rack has no other host.
+        with pytest.raises(NotEnoughResources):
+            prolong(world, lease, 8)
+        assert hosts(world, other) < mine
+    else:
+        prolong(world, lease, 8)
+        assert hosts(world, other).isdisjoint(mine)
+    assert hosts(world, lease) == mine
+
+
+def test_what_lies_together_is_not_torn_apart_to_be_longer(sqlite):
+    world = racked(sqlite)
+    lease = world.lease(lying(2, together="rack"), start=2 * HOUR, hours=2)
+    mine = hosts(world, lease)
+    for host in (min(mine), min({1, 2, 3, 4} - mine)):
+        name = next(r.name for r in world.store.resources.catalog(HOST).resources if r.id == host)
+        world.lease(a_host(needs=f'["==", "$hypervisor_hostname", "{name}"]'), start=4 * HOUR, hours=4)
+    with pytest.raises(NotEnoughResources):
+        prolong(world, lease, 8)
+    assert hosts(world, lease) == mine
+
+
 def test_the_cleaning_after_a_lease_is_kept(sqlite):
     world = World(sqlite, hosts=2, state=of_hosts({}, {}), cleaning_time=HOUR)
     lease = in_use(world)
