@@ -165,7 +165,9 @@ class Exchanger:
         snapshot = Snapshot(catalog.resources, timeline.occupancy(epoch(begin), epoch(window.end)))
         only = match_visible(catalog, Selectable(side.lease.project_id, only=frozenset({wanted})))
         try:
-            if not lie_alike(asked.topology, side.gives, other.gives):
+            # Of what a lease has, only the catalog knows the capabilities.
+            here, there = (catalog.by_id.get(one.gives.id, one.gives) for one in (side, other))
+            if not lie_alike(asked.topology, here, there):
                 raise NotEnoughResources("it lies elsewhere")
             place([demand], snapshot, matching=only)
         except NotEnoughResources as error:

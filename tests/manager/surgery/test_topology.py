@@ -50,9 +50,10 @@ def test_a_host_that_is_given_up_is_replaced_in_its_rack(world):
 
 
 def test_two_leases_exchange_hosts_that_lie_alike_only(world):
-    lease = world.lease(together('["==", "$rack", "r1"]'), start=HOUR)
-    near = world.lease(a_host(needs='["==", "$rack", "r1"]'), start=HOUR)
-    far = world.lease(a_host(needs='["==", "$rack", "r2"]'), start=HOUR)
+    lease = world.lease(together(), start=HOUR)
+    (mine, _) = racks(world, lease)
+    near = world.lease(a_host(needs=f'["==", "$rack", "{mine}"]'), start=HOUR)
+    far = world.lease(a_host(needs=f'["!=", "$rack", "{mine}"]'), start=HOUR)
     mine = sorted(world.hosts_of(lease))[0]
     for other, fits in ((far, False), (near, True)):
         (theirs,) = world.hosts_of(other)
