@@ -22,7 +22,7 @@ from blazar.manager.booking.quotas import QuotasNeeded, find_growth
 from blazar.manager.booking.repacking import RepackedPlan, plan_repacked
 from blazar.manager.booking.replanning import check_not_moving
 from blazar.manager.booking.unique_names import check_names
-from blazar.manager.changing.granted import find_granted
+from blazar.manager.changing.granted import entitle, find_granted, resources_in_use
 from blazar.manager.common.busy_leases import Busy
 from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.manager.leases import dates, lifecycle, timetable
@@ -314,22 +314,6 @@ def _ended_error(lease: Lease, window: Window) -> InvalidInput:
         code="lease_ended",
         data={"status": str(lease.status)},
     )
-
-
-def entitle(request: PlacementRequest, held: Collection[Allocation]) -> PlacementRequest:
-    """Return a request for a window in which the lease has what it holds: it keeps that, and no more of it.
-
-    Larger instances on the same resource were not promised: there must be room for them.
-    """
-    mine = [allocation for allocation in held if allocation.reservation_id == request.reservation_id]
-    is_promised = all(allocation.per_instance == request.demand.per_instance for allocation in mine)
-    return replace(request, demand=replace(request.demand, entitled=is_promised))
-
-
-def resources_in_use(lease: Lease, held: Collection[Allocation]) -> frozenset[int]:
-    """Return the resources that a lease keeps whatever changes: those of its reservations that have started."""
-    started = {r.id for r in lease.reservations if r.status is ReservationStatus.ACTIVE}
-    return frozenset(allocation.resource_id for allocation in held if allocation.reservation_id in started)
 
 
 def _check_no_less(lease: Lease, before: Collection[Allocation], planned: Collection[Allocation]) -> None:

@@ -14,7 +14,8 @@ from blazar.manager.billing.quoting import Quoting, price_nothing
 from blazar.manager.booking.asleep import read_asleep
 from blazar.manager.booking.booking import PlacementRequest, Selectable, find_whole_kinds, match_visible
 from blazar.manager.booking.lease_changes import ChangeQuestion
-from blazar.manager.changing.change_decisions import check_not_ended, entitle
+from blazar.manager.changing.change_decisions import check_not_ended
+from blazar.manager.changing.granted import entitle
 from blazar.manager.changing.new_leases import NewLeases
 from blazar.manager.changing.updates import Updates
 from blazar.manager.common.runtime import Runtime
