@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -17,6 +17,7 @@ from blazar.model.billing.charges import (
     divide_half_even,
     price_seconds,
     sum_lines,
+    take_share,
 )
 from blazar.model.billing.power import estimate_energy
 from blazar.model.billing.price_lists import PriceList, find_list
@@ -158,7 +159,7 @@ def quote(quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
             *_list_energy(energy, quoted.amounts, first.decimals),
         ),
         # Of what was not drawn nothing is given back.
-        if_cancelled=tuple(_list_cancellation(quoted, terms, lines, lists, first.decimals)),
+        if_cancelled=tuple(_list_cancellation(quoted, lines, lists, first)),
         estimated=show_amount(sum_lines(energy), first.decimals) if energy else None,
     )
 
@@ -212,19 +213,21 @@ def _list_parts(lines: Iterable[ChargeLine], amounts: Iterable[PricedAmount], de
 
 
 def _list_cancellation(
-    quoted: QuotedLease, terms: ChargeTerms, lines: Sequence[ChargeLine], lists: Sequence[PriceList], decimals: int
+    quoted: QuotedLease, lines: Sequence[ChargeLine], lists: Sequence[PriceList], first: PriceList
 ) -> Iterator[CancellationCost]:
-    """Yield what it costs to cancel a lease with these lines, and until when, from its booking to its start."""
+    """Yield what it costs to cancel a lease with these lines, and until when, from its booking to its start.
+
+    ``first`` is the list by which its start is charged, and so its fee.
+    """
     start = quoted.window.start
     ahead = Window(quoted.booked_at, start) if quoted.booked_at < start else None
-
-    together = _add_rounded(lines)
+    together, begin = _add_rounded(lines), epoch(start)
 
     def find_cost(at: datetime) -> int:
-        of_time = _sum_shares(together, lists, epoch(start) - epoch(at))
-        return of_time + price_fee(lists, terms, given_back_at=at)
+        shares = {one.version: one.find_share(begin - epoch(at)) for one in lists}
+        return _sum_shares(together, shares) + take_share(first.fee, shares[first.version])
 
-    return list_cancellation(ahead, lists, decimals, find_cost)
+    return list_cancellation(ahead, lists, first.decimals, find_cost)
 
 
 def _add_rounded(lines: Iterable[ChargeLine]) -> Collection[tuple[ChargeLine, int]]:
@@ -242,9 +245,8 @@ def _add_rounded(lines: Iterable[ChargeLine]) -> Collection[tuple[ChargeLine, in
     return found.values()
 
 
-def _sum_shares(lines: Iterable[tuple[ChargeLine, int]], lists: Sequence[PriceList], ahead: int) -> int:
-    """Return what giving back so many seconds before the start costs of what these lines would: as ``rate`` does."""
-    shares = {one.version: one.find_share(ahead) for one in lists}
+def _sum_shares(lines: Iterable[tuple[ChargeLine, int]], shares: Mapping[int, Fraction]) -> int:
+    """Return what giving back costs of what these lines would, with the share of each list: as ``rate`` does."""
     return sum(
         price_seconds(line.unit_nano, line.factor, seconds, share)
         for line, seconds in lines
@@ -284,7 +286,7 @@ def show_amount(nano: int, decimals: int) -> str:
 def show_exactly(nano: int, decimals: int) -> str:
     """Return an amount with all its decimals, and these at least."""
     whole, rest = divmod(abs(nano), NANO)
-    digits = f"{rest:0{DECIMALS}d}".rstrip("0").ljust(decimals, "0")
+    digits = f"{rest:0{DECIMALS}}".rstrip("0").ljust(decimals, "0") if rest else "0" * decimals
     sign = "-" if nano < 0 else ""
     return f"{sign}{whole}.{digits}" if digits else f"{sign}{whole}"
 

@@ -264,7 +264,10 @@ def _find_rounded_end(use: PricedUse, kept: Window, lists: Sequence[PriceList], 
 
 def find_list_of(use: PricedUse, instant: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> PriceList | None:
     """Return the list by which a use is charged at an instant."""
-    part = terms.find_part(instant, use)
+    return _find_list_of_part(terms.find_part(instant, use), instant, lists)
+
+
+def _find_list_of_part(part: BookedPart, instant: datetime, lists: Sequence[PriceList]) -> PriceList | None:
     return find_list(lists, max(part.listed_at or part.booked_at, part.booked_at), instant)
 
 
@@ -287,7 +290,8 @@ def _rate_span(
 ) -> Iterator[_Piece]:
     """Yield the time of a span in which only the hours of the day change the price; none of what costs no share."""
     instant = datetime.fromtimestamp(start, UTC)
-    found = find_list_of(use, instant, lists, terms)
+    part = terms.find_part(instant, use)
+    found = _find_list_of_part(part, instant, lists)
     price = None if found is None else found.find_price(use.sku)
     of_line = _count_months(instant), use.reservation_id, use.sku
     if found is None or price is None:
@@ -298,7 +302,6 @@ def _rate_span(
     category, status, share = _find_category(use, instant, found, terms)
     if use.given_back_at is not None and not share:
         return
-    part = terms.find_part(instant, use)
     factor = _multiply(found.find_booking_factor(terms.project_id, part.lead, use.booked_amount), share)
     for time in split_by_hours(found.hours, found.zone, start, end):
         of_time = _multiply(factor, time.factor)
@@ -325,7 +328,7 @@ def _find_category(
 
 def _multiply(factor: Fraction, other: Fraction) -> Fraction:
     """Return the product of two factors, most of which change nothing: to multiply fractions takes time."""
-    if other == 1:
+    if other is WHOLE or other == 1:
         return factor
     return other if factor == 1 else factor * other
 

@@ -83,15 +83,16 @@ def choose_skus(
 
     ``resources`` are those of which they are; None: nothing is known of it.
     """
-    totals: dict[str, Counter[str]] = defaultdict(Counter)
+    totals: dict[tuple[str, str], int] = defaultdict(int)
     for reservation_id, amounts in booked:
-        totals[reservation_id].update(amounts)
+        for measure, amount in amounts.items():
+            totals[reservation_id, measure] += amount
     found: list[Skus] = []
     prices_energy = prices.prices_energy
     for (reservation_id, amounts), resource in zip(booked, resources, strict=True):
         known = {} if resource is None else resource.properties
         chosen = {measure: prices.choose_price(measure, known) for measure in amounts}
-        skus = {price.sku: totals[reservation_id][measure] for measure, price in chosen.items() if price is not None}
+        skus = {price.sku: totals[reservation_id, measure] for measure, price in chosen.items() if price is not None}
         if prices_energy and (str(HOST) in amounts or VCPU in amounts):
             power = prices.choose_price(KWH, known)
             skus |= {} if power is None else {power.sku: _rate_power(resource, str(HOST) in amounts, prices)}
