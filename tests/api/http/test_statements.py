@@ -32,9 +32,9 @@ STATEMENTS = {
     "more of a flavor": 19,
     "another flavor": 29,
     "delete": 17,
-    "hosts": 2,
+    "hosts": 1,
     "host": 2,
-    "allocations": 3,
+    "allocations": 2,
     "allocation of a host": 3,
     "properties": 2,
 }
