@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Reservation } from "../src/api/types.ts";
+import type { Reservation, Wish } from "../src/api/types.ts";
 import { type Values, parted } from "../src/forms/schema.ts";
 import { againParams } from "../src/words/again.ts";
 import { whatOf } from "../src/words/lease.ts";
@@ -219,4 +219,21 @@ test("references follow when a reservation is taken away", () => {
 test("an address has nothing that is long or secret", () => {
   const schema = { properties: { key: { type: "string", writeOnly: true }, name: { type: "string", maxLength: 9 } } };
   assert.deepEqual(parted(schema, { key: "k", name: "n" }), { open: { name: "n" }, held: { key: "k" } });
+});
+
+test("what hosts lie together is said, and kept by a form that does not ask for it", () => {
+  const asked: Wish = { resource_type: "physical:host", min: 2, max: 2, resource_properties: [] };
+  const domains = { property: "nvlink_domain", size: 8 };
+  const said: [Partial<Wish>, string][] = [
+    [{ together: "rack" }, "2 hosts, of one rack"],
+    [{ together: { property: "rack", prefer: true } }, "2 hosts, of one rack if possible"],
+    [{ together: domains, min: 8, max: 16 }, "8 to 16 hosts, in groups of 8 of one nvlink_domain"],
+    [{ spread: { property: "rack" } }, "2 hosts, each of another rack"],
+    [{ together: "rack", spread: { property: "feed", most: 2 } }, "2 hosts, of one rack, at most 2 of a feed"],
+  ];
+  for (const [lies, words] of said) {
+    const wish = { ...asked, ...lies };
+    assert.equal(whatOf(wish), words);
+    assert.deepEqual(wishOf(wantOf(wish)), wish);
+  }
 });

@@ -63,6 +63,9 @@ export interface Reservation {
   required_floatingips?: string[];
   resource_properties?: Requirement;
   hypervisor_properties?: Requirement;
+  /** How hosts lie to each other, by a property that operators give them. */
+  together?: string | { property: string; prefer?: boolean; size?: number } | null;
+  spread?: string | { property: string; most?: number } | null;
   /** What it is made of, as a stack is. */
   children?: Reservation[];
   /** What it has made in the project, and since when that is known to be deleted. */
@@ -275,6 +278,9 @@ export interface Wish {
   affinity?: boolean | null;
   resource_properties?: Requirement;
   hypervisor_properties?: Requirement;
+  /** How hosts lie to each other, by a property that operators give them. */
+  together?: string | { property: string; prefer?: boolean; size?: number } | null;
+  spread?: string | { property: string; most?: number } | null;
   before_end?: BeforeEnd;
 }
 

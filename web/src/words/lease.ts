@@ -220,7 +220,21 @@ export function whatOf(asked: Reservation | Wish): string {
   const volume = type === "virtual:volume" && typeof gigabytes === "number" ? ` of ${gigabytes} GiB` : "";
   const size = asked.vcpus ? ` of ${asked.vcpus} vCPU, ${gib(asked.memory_mb ?? 0)}${besideSize(asked)}` : "";
   const requirement = inWords([asked.hypervisor_properties, asked.resource_properties]);
-  return `${count} ${nounOf(type, most)}${size}${volume}${requirement ? ` with ${requirement}` : ""}`;
+  return `${count} ${nounOf(type, most)}${size}${volume}${requirement ? ` with ${requirement}` : ""}${lying(asked)}`;
+}
+
+/** How hosts lie to each other: ", of one rack", ", in groups of 8 of one nvlink_domain", ", each of another rack". */
+function lying({ together, spread }: Pick<Wish, "together" | "spread">): string {
+  const words: string[] = [];
+  if (together) {
+    const { property, prefer = false, size = 0 } = typeof together === "string" ? { property: together } : together;
+    words.push(`, ${size ? `in groups of ${size} ` : ""}of one ${property}${prefer ? " if possible" : ""}`);
+  }
+  if (spread) {
+    const { property, most = 1 } = typeof spread === "string" ? { property: spread } : spread;
+    words.push(most > 1 ? `, at most ${most} of a ${property}` : `, each of another ${property}`);
+  }
+  return words.join("");
 }
 
 /** What of a server few ask for: ", 30 GiB of ephemeral disk, hw:cpu_policy = dedicated". */

@@ -97,6 +97,7 @@ function parametersOf(want: Want): Wish {
         resource_type: want.type,
         min: want.count,
         max: Math.max(want.most ?? want.count, want.count),
+        ...besideIn(want.type, want.values),
         resource_properties: requirementOf(want),
       };
     case "virtual:instance":
