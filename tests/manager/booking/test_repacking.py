@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
+import sqlalchemy as sa
 
 from blazar.calendar.repack.values import RepackMode
 from blazar.manager.booking import repacking
@@ -19,7 +24,10 @@ from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
 from tests.configured import configured_world
+from tests.observed import Killed
+from tests.promises import check_promises
 from tests.statements import counted
+from tests.tables import new_sqlite
 from tests.world import NOON, PROJECT, World, a_host, instances, of_hosts
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -390,3 +398,56 @@ def test_a_booking_moves_nobody_while_somebody_waits(sqlite, waits):
     else:
         world.lease(a_host(), start=4 * HOUR, hours=4)
         assert sum(world.now(lease).revision > lease.revision for lease in booked) == 1
+
+
+def in_the_way_of_a_prolongation(world: World) -> tuple[Callable[[], Lease], list[Lease]]:
+    lease, pending = pair(world)
+    return partial(prolong, world, lease, 8), [pending]
+
+
+def in_the_way_of_a_booking(world: World) -> tuple[Callable[[], Lease], list[Lease]]:
+    booked = [booked_on(world, 1, hours=2), booked_on(world, 2, start=6, hours=2)]
+    return partial(world.lease, a_host(), start=4 * HOUR, hours=4), booked
+
+
+@contextmanager
+def killed_before(world: World, number: int) -> Iterator[None]:
+    """Let the process be as if it were killed before its so-manieth statement."""
+    left = itertools.count(number, -1)
+
+    def die(*_: object) -> None:
+        if next(left) == 1:
+            raise Killed
+
+    sa.event.listen(world.engine, "before_cursor_execute", die)
+    try:
+        yield
+    finally:
+        sa.event.remove(world.engine, "before_cursor_execute", die)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("prepare", "hosts_there"), [(in_the_way_of_a_prolongation, 3), (in_the_way_of_a_booking, 2)])
+def test_who_is_killed_before_any_statement_has_moved_and_granted_all_or_nothing(tmp_path, prepare, hosts_there):
+    granted_of = []
+    for number in itertools.count(1):
+        world = a_world(new_sqlite(tmp_path / f"{number}.sqlite"), *[{}] * hosts_there)
+        act, pending = prepare(world)
+        end, count = [lease.window.end for lease in world.store.leases.of_project(PROJECT)], len(pending)
+        survived = False
+        with suppress(Killed), killed_before(world, number):
+            act()
+            survived = True
+        check_promises(world.store, since=NOON)
+        granted = [lease.window.end for lease in world.store.leases.of_project(PROJECT)] != end
+        moved = sum(world.now(lease).revision > lease.revision for lease in pending)
+        assert moved == int(granted)
+        granted_of.append(granted)
+        if not granted:
+            act()
+        world.run_to(NOON + 20 * HOUR)
+        assert [world.now(lease).status for lease in pending] == [LeaseStatus.TERMINATED] * count
+        world.engine.dispose()
+        if survived:
+            break
+    assert sum(not granted for granted in granted_of) > 10
