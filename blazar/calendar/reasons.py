@@ -233,9 +233,10 @@ class _Count:
 
     def _count_lying(self, total: int) -> int:
         """Return how many of so many free ones lie to each other as the demand asks."""
-        left = sorted(self.left, key=lambda resource: resource.id not in self.in_use)
-        free = count_units(self.demand, left)
-        if free < self.demand.min_count <= total:
+        left = [resource for resource in self.left if self._count_room(resource)]
+        left.sort(key=lambda resource: resource.id not in self.in_use)
+        free = min(total, count_units(self.demand, left))
+        if free < min(total, self.demand.min_count):
             words = f"{free} of {total} {describe_topology(self.demand.topology)}"
             self.add_step(StepCode.TOPOLOGY, free, words, removed=total - free)
         return free

@@ -283,7 +283,9 @@ def test_the_number_of_statements_does_not_depend_on_leases(http, world, sqlite,
         world.lease(start=3 * start * HOUR)
     for headers in (MEMBER, ROOT):
         get(http, "/v1/calendar", headers)
-        for path, expected in (("/v1/calendar", 3), ("/v1/capacity", 3), ("/v1/properties", 1)):
+        # What is kept of the calendar is read by the first one.
+        get(http, "/v1/capacity", headers)
+        for path, expected in (("/v1/calendar", 3), ("/v1/capacity", 1), ("/v1/properties", 1)):
             with counted(sqlite) as statements:
                 get(http, path, headers)
             assert statements.count == expected

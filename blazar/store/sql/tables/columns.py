@@ -86,7 +86,8 @@ class _LongText(sa.types.TypeDecorator[str]):
     def load_dialect_impl(self, dialect: Dialect) -> sa.types.TypeEngine[Any]:
         """Return the column type of a dialect."""
         if dialect.name not in _MYSQL:
-            return dialect.type_descriptor(sa.Text())
+            # As it is: a descriptor of psycopg's dialect would be that of a VARCHAR.
+            return self.impl_instance
         from sqlalchemy.dialects.mysql import MEDIUMTEXT
 
         return dialect.type_descriptor(MEDIUMTEXT())
