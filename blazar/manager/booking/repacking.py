@@ -101,7 +101,7 @@ def plan_moves(
     While anybody waits for a turn nobody is moved. NotEnoughResources if there is not enough of another kind.
     """
     mine = [request for request in requests if request.demand.kind == HOST]
-    possible = refused.kinds == (HOST,) and all(r.demand.whole and not r.demand.topology for r in mine)
+    possible = refused.kinds == (HOST,) and all(r.demand.whole for r in mine)
     if not possible or attempt >= MOST_ATTEMPTS or selectable.only is not None or selectable.emptied:
         return None
     if runtime.settings.repack.mode is RepackMode.OFF or runtime.store.waiting_list.is_anybody_waiting():
