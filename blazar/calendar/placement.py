@@ -237,24 +237,28 @@ def take_tightest(ordered: Sequence[Resource], occupancy: Occupancy) -> Sequence
 def _place_whole(
     demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], snapshot: Snapshot, find: Matching
 ) -> Placement:
-    for index, demand in enumerate(demands):
-        _check_pinned(index, demands, candidates[index], snapshot)
-        if len(candidates[index]) < demand.min_count:
-            raise _not_enough_error(index, demands, len(candidates[index]), find)
+    _check_whole(demands, candidates, snapshot, find)
     if len(demands) == 1:
         return Placement((_make_assignments(candidates[0][: demands[0].max_count]),))
     return _make_placement(demands, candidates, _match_demands(demands, candidates, find))
+
+
+def _check_whole(
+    demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], snapshot: Snapshot, find: Matching
+) -> None:
+    """Check that each demand of whole resources can keep what it has, and alone has enough. NotEnoughResources."""
+    for index, demand in enumerate(demands):
+        if demand.whole:
+            _check_pinned(index, demands, candidates[index], snapshot)
+            if len(candidates[index]) < demand.min_count:
+                raise _not_enough_error(index, demands, len(candidates[index]), find)
 
 
 def _place_lying(
     demands: Sequence[Demand], candidates: Sequence[Sequence[Resource]], snapshot: Snapshot, find: Matching
 ) -> Placement:
     """Place demands of which some say how their resources lie to each other."""
-    for index, demand in enumerate(demands):
-        if demand.whole:
-            _check_pinned(index, demands, candidates[index], snapshot)
-            if len(candidates[index]) < demand.min_count:
-                raise _not_enough_error(index, demands, len(candidates[index]), find)
+    _check_whole(demands, candidates, snapshot, find)
     for choices in list_combinations(demands, candidates, partial(_can_have, demands)):
         fixed = [fix_groups(demand, choice) for demand, choice in zip(demands, choices, strict=True)]
         with suppress(NotEnoughResources):
