@@ -23,6 +23,7 @@ from blazar.model.resources.resource import Resource, ResourceKind
 from blazar.resources.contract.regional import in_region
 from blazar.store.maintenance.held_pieces import HeldPiece
 from blazar.store.maintenance.windows import PlanningView
+from blazar.store.resources.catalog import ResourceCatalog
 
 WAITING = frozenset({str(LeaseStatus.PENDING), str(LeaseStatus.CREATING)})
 """Leases that have not started."""
@@ -173,12 +174,18 @@ class HeldCalendar:
         return self._demands[key]
 
     def _asked(self, resource_type: str, region: str, parameters: Content) -> Demand | None:
-        """Return what a reservation asks for; None if its type is not enabled, or its request no longer valid."""
-        known = self.runtime.types.get(resource_type)
-        if known is None or known.has("children"):
-            return None
-        try:
-            demand = known.demand(parameters, known=self.view.catalog.property_names())
-        except BlazarError:
-            return None
-        return in_region(demand, region) if region else demand
+        return read_demand(self.runtime, self.view.catalog, resource_type, region, parameters)
+
+
+def read_demand(
+    runtime: Runtime, catalog: ResourceCatalog, resource_type: str, region: str, parameters: Content
+) -> Demand | None:
+    """Return what a reservation asks for; None if its type is not enabled, or its request no longer valid."""
+    known = runtime.types.get(resource_type)
+    if known is None or known.has("children"):
+        return None
+    try:
+        demand = known.demand(parameters, known=catalog.property_names())
+    except BlazarError:
+        return None
+    return in_region(demand, region) if region else demand

@@ -8,12 +8,11 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 
 from blazar.calendar.scarcity import Sought, rank_resources
+from blazar.manager.booking.held_calendar import read_demand
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
-from blazar.model.base.errors import BlazarError
 from blazar.model.leases.reservation import Content
 from blazar.model.resources.resource import ResourceKind
-from blazar.resources.contract.regional import in_region
 from blazar.store.resources.catalog import ResourceCatalog
 from blazar.store.resources.sought import AskedParameters
 
@@ -66,12 +65,10 @@ class Ranking(BackgroundThread):
 
     def _sought(self, asked: AskedParameters, seconds: int, catalog: ResourceCatalog) -> Sought | None:
         """Return what was asked for as a demand; None if nothing is asked for in such words any more."""
-        known = self._runtime.types[asked.resource_type]
-        try:
-            demand = known.demand(Content(json.loads(asked.parameters)), known=catalog.property_names())
-        except BlazarError:
+        parameters = Content(json.loads(asked.parameters))
+        demand = read_demand(self._runtime, catalog, asked.resource_type, asked.region, parameters)
+        if demand is None:
             return None
-        demand = in_region(demand, asked.region) if asked.region else demand
         return Sought(demand, demand.max_count * seconds / 3600)
 
     def _round(self) -> float:
