@@ -145,7 +145,7 @@ class Site:
             if due_at is not None and due_at > self.now and due_at.minute % 5 == due_at.second == 0:
                 self._note_watts()
                 return
-            self.pass_to(self.now + timedelta(seconds=31))
+            self.work_until(self.now + timedelta(seconds=31))
         raise AssertionError("nobody reads")
 
     def _note_watts(self) -> None:
@@ -159,14 +159,18 @@ class Site:
             if names[id_] in ASKED:
                 self.readings[names[id_], at - at % 3600].append(Fraction(watts))
 
-    def step(self, until: datetime, kills: int) -> None:
-        """Work on all that is due until the next turn, and then read and charge; some die of that."""
+    def work_until(self, until: datetime) -> None:
+        """Let time pass, and work on what is due when it is: what is late is had for longer than it is charged for."""
         while (due := self.world.store.events.next_due()) is not None and due <= until:
             if due > self.now:
                 self.pass_to(due)
             self.order("run", WRITERS[0])
         if until > self.now:
             self.pass_to(until)
+
+    def step(self, until: datetime, kills: int) -> None:
+        """Work on all that is due until the next turn, and then read and charge; some die of that."""
+        self.work_until(until)
         dead = Counter(what for what, _ in self.killed.elements())
         self.read(deadly=2 * dead["read"] < kills)
         self.order("run", WRITERS[0])
