@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from operator import itemgetter
+from typing import NamedTuple, TypeVar
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
@@ -18,9 +18,8 @@ from blazar.model.resources.resource import Resource
 Instant = TypeVar("Instant", datetime, int)
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A use of a resource ``[start, end)`` and its cleaning until ``clean_at``.
+class Use(NamedTuple):
+    """A use of a resource ``[start, end)`` and its cleaning until ``clean_at``; a tuple, as a page has so many.
 
     ``amounts`` are what it takes, None for all of the resource. ``lease_id`` is None for a use of others, of which
     nothing else is known.
@@ -39,27 +38,34 @@ class Use:
 def blocks_for_member(uses: Sequence[Use], window: Window) -> list[Block]:
     """Return the blocks of the caller's own uses, and as few as possible for those of others, cut at the window."""
     own = [use for use in uses if use.lease_id is not None]
-    found = list(_merge_uses((use for use in uses if use.lease_id is None), window))
-    for use in own:
-        found += _cut_to_window(use, BlockKind.MINE, window)
-    return _sort_blocks(found)
+    found = list(_merge_uses([use for use in uses if use.lease_id is None] if own else uses, window))
+    _add_blocks(found, own, BlockKind.MINE, window)
+    found.sort(key=_ORDER)
+    return found
 
 
 def blocks_for_operator(uses: Sequence[Use], window: Window) -> list[Block]:
     """Return a block for each lease, whichever of its reservations takes the resource, cut at the window."""
+    found: list[Block] = []
+    _add_blocks(found, _join_by_lease(uses), BlockKind.LEASE, window)
+    found.sort(key=_ORDER)
+    return found
+
+
+def _join_by_lease(uses: Sequence[Use]) -> Iterable[Use]:
+    """Return uses with those as one that a lease has at one time."""
+    if len({use.lease_id for use in uses}) == len(uses):
+        return uses
     together: dict[tuple[str | None, datetime, datetime, datetime], Use] = {}
     for use in uses:
         key = use.lease_id, use.start, use.end, use.clean_at
         other = together.get(key)
         together[key] = use if other is None else _join_uses(use, other)
-    found: list[Block] = []
-    for use in together.values():
-        found += _cut_to_window(use, BlockKind.LEASE, window)
-    return _sort_blocks(found)
+    return together.values()
 
 
 def list_out_of_use(
-    resource: Resource, window: Window, closed: Iterable[MaintenanceBlock] = (), *, reasons: bool
+    resource: Resource, window: Window, closed: Sequence[MaintenanceBlock] = (), *, reasons: bool
 ) -> list[Block]:
     """Return why a resource takes no new allocations in a window, a block for each cause; usually none.
 
@@ -67,6 +73,8 @@ def list_out_of_use(
     disabled until a date takes no new allocation before it is enabled, whatever the window, so that what is after the
     date is not free either.
     """
+    if resource.reservable and not closed:
+        return []
     found = [
         Block(
             BlockKind.OUT_OF_USE,
@@ -109,15 +117,17 @@ def _list_causes(resource: Resource) -> Iterator[tuple[OutOfUse, datetime | None
         yield code, until, None, resource.disabled_reason if code is OutOfUse.TO_BE_ENABLED else None
 
 
-def _cut_to_window(use: Use, kind: BlockKind, window: Window) -> Iterator[Block]:
-    """Yield the block of a use and that of the cleaning after it, as far as they are in the window."""
-    start, end = max(use.start, window.start), min(use.end, window.end)
-    if start < end:
-        reservation_id = use.reservation_id if kind is BlockKind.MINE else None
-        yield Block(kind, start, end, use.amounts, use.lease_id, reservation_id)
-    start, end = max(use.end, window.start), min(use.clean_at, window.end)
-    if start < end:
-        yield Block(BlockKind.CLEANING, start, end, use.amounts)
+def _add_blocks(found: list[Block], uses: Iterable[Use], kind: BlockKind, window: Window) -> None:
+    """Add the blocks of uses, and those of the cleaning after them, as far as they are in the window."""
+    first, last, is_mine = window.start, window.end, kind is BlockKind.MINE
+    for _, start, end, clean_at, amounts, lease_id, reservation_id, _ in uses:
+        since, until = start if start > first else first, end if end < last else last
+        if since < until:
+            found.append(Block(kind, since, until, amounts, lease_id, reservation_id if is_mine else None))
+        if clean_at > end:
+            since, until = max(end, first), min(clean_at, last)
+            if since < until:
+                found.append(Block(BlockKind.CLEANING, since, until, amounts))
 
 
 def _join_uses(one: Use, other: Use) -> Use:
@@ -130,13 +140,15 @@ def _merge_uses(uses: Iterable[Use], window: Window) -> Iterator[Block]:
     """Yield the times in which the sum of what is used, cleaning included, does not change."""
     whole: list[tuple[datetime, datetime]] = []
     shared: list[tuple[datetime, datetime, Amounts]] = []
-    for use in uses:
-        start, end = max(use.start, window.start), min(max(use.end, use.clean_at), window.end)
-        if start < end:
-            if use.amounts is None:
-                whole.append((start, end))
+    first, last = window.start, window.end
+    for _, start, end, clean_at, amounts, *_ in uses:
+        end = max(end, clean_at) if clean_at != end else end
+        since, until = start if start > first else first, end if end < last else last
+        if since < until:
+            if amounts is None:
+                whole.append((since, until))
             else:
-                shared.append((start, end, use.amounts))
+                shared.append((since, until, amounts))
     spans = join_spans(whole)
     if not shared:
         for start, end in spans:
@@ -188,9 +200,8 @@ _WHOLE = ""
 """The key under which whole uses are counted; no resource class has this name."""
 
 
-def _sort_blocks(blocks: list[Block]) -> list[Block]:
-    blocks.sort(key=lambda block: (block.start, block.end or block.start, block.kind, block.lease_id or ""))
-    return blocks
+_ORDER = itemgetter(*map(Block._fields.index, ("start", "end", "kind", "lease_id")))
+"""The order of uses; of two of one kind both have a lease, or neither has."""
 
 
 def _second(instant: datetime) -> datetime:

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calendar, capacity and properties: their schemas, and how they are rendered.
+"""The calendar, capacity and properties: their schemas, and how the last two are rendered.
 
 The manager has left out what the caller may not see.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from blazar.api.http.shapes import (
     FLAG,
@@ -23,72 +21,15 @@ from blazar.api.http.shapes import (
     one_of,
     ref,
 )
-from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import zulu
 from blazar.model.calendar.views import (
-    Block,
     BlockKind,
-    BlockLease,
-    CalendarPage,
-    CalendarRow,
     Capacity,
     CapacityPoint,
     OutOfUse,
     PropertySummary,
 )
 from blazar.model.leases.states import LeaseStatus
-
-
-def row(value: CalendarRow, leases: Mapping[str, BlockLease]) -> Json:
-    """Render a resource with its blocks from ``leases``; those who see names also see the label."""
-    label = {} if value.label is None else {"label": value.label}
-    return {
-        "id": value.id,
-        **label,
-        "type": value.kind,
-        "name": value.name,
-        "reservable": value.reservable,
-        "capacity": dict(value.capacity.items),
-        "properties": dict(value.properties),
-        "blocks": [block(item, leases) for item in value.blocks],
-    }
-
-
-def block(value: Block, leases: Mapping[str, BlockLease]) -> Json:
-    """Render a block: what its kind has."""
-    end = None if value.end is None else zulu(value.end)
-    shown: Json = {"kind": value.kind, "start": zulu(value.start), "end": end}
-    match value.kind:
-        case BlockKind.OUT_OF_USE:
-            return {**shown, "code": value.code, "reason": value.reason}
-        case BlockKind.CLEANING:
-            # After a use of the whole resource it says nothing more than the time.
-            return shown if value.used is None else {**shown, "used": _amounts(value.used)}
-    shown["used"] = _amounts(value.used)
-    if value.lease_id is None or value.lease_id not in leases:
-        return shown
-    lease = leases[value.lease_id]
-    if value.kind is BlockKind.MINE:
-        shown |= {"lease_id": lease.id, "reservation_id": value.reservation_id, "name": lease.name}
-    else:
-        shown |= {"lease_id": lease.id, "name": lease.name, "project_id": lease.project_id, "user_id": lease.user_id}
-    shown["status"] = lease.status
-    return shown
-
-
-def _amounts(value: Amounts | None) -> Json | None:
-    return None if value is None else dict(value.items)
-
-
-def calendar(page: CalendarPage, resources: list[Json]) -> Json:
-    """Render a page of the calendar, without the instant at which it was read and without links."""
-    count = {} if page.count is None else {"count": page.count}
-    return {
-        "from": zulu(page.window.start),
-        "to": zulu(page.window.end),
-        "resources": resources,
-        **count,
-    }
 
 
 def capacity(value: Capacity, measure: str) -> Json:

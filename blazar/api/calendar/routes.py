@@ -10,8 +10,9 @@ from typing import Any
 
 from flask import Response
 
-from blazar.api.calendar import render
+from blazar.api.calendar import render, texts
 from blazar.api.calendar.render import COMPONENTS
+from blazar.api.calendar.texts import encode
 from blazar.api.http.answers import page_links, weak_tag
 from blazar.api.http.context import Call
 from blazar.api.http.queries import filter_by, option, paging
@@ -57,9 +58,8 @@ def calendar(call: Call) -> Response:
     )
     # Who may not list leases sees when something is promised, and not for which lease.
     leases = page.leases if call.allows(GET_LEASE.name) else {}
-    shown = [asked.only(render.row(row, leases)) for row in page.rows]
     links = page_links(page.following)
-    response = _as_of("calendar", render.calendar(page, shown), page.as_of, {"links": links})
+    response = _as_of("calendar", texts.write_page(page, leases, asked.fields), page.as_of, {"links": links})
     if page.following is not None:
         response.headers["Link"] = f'<{links[-1]["href"]}>; rel="next"'
     return response
@@ -80,7 +80,7 @@ def capacity(call: Call) -> Response:
             measure=measure,
         )
     )
-    return _as_of("capacity", render.capacity(found, measure), found.as_of)
+    return _as_of("capacity", encode(render.capacity(found, measure)), found.as_of)
 
 
 def properties(call: Call) -> list[Json]:
@@ -117,15 +117,14 @@ def _wanted_resources(call: Call) -> tuple[str, ...] | None:
     return None if found is None else tuple(sorted(found))
 
 
-def _as_of(key: str, content: Json, as_of: datetime, beside: Json = _NOTHING) -> Response:
-    """Return content with the instant at which it was read, and what stands ``beside`` it; the tag is of both.
+def _as_of(key: str, content: str, as_of: datetime, beside: Json = _NOTHING) -> Response:
+    """Return an object with the instant at which it was read, and what stands ``beside`` it; the tag is of both.
 
     It does not depend on that instant.
     """
-    text = json.dumps(content, separators=(",", ":"))
-    more = "".join(f',"{name}":{json.dumps(value, separators=(",", ":"))}' for name, value in beside.items())
-    body = f'{{"{key}":{{"as_of":"{zulu(as_of)}",{text[1:]}{more}}}\n'
-    return Response(body, mimetype="application/json", headers={"ETag": weak_tag(text + more)})
+    more = "".join(f',"{name}":{encode(value)}' for name, value in beside.items())
+    body = f'{{"{key}":{{"as_of":"{zulu(as_of)}",{content[1:]}{more}}}\n'
+    return Response(body, mimetype="application/json", headers={"ETag": weak_tag(content + more)})
 
 
 _get = partial(Route, root=Root.V1, method="GET")

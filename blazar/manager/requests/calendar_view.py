@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from operator import itemgetter
 
 from blazar.calendar.blocks import Use, blocks_for_member, blocks_for_operator, list_out_of_use
 from blazar.manager.common.runtime import Runtime
@@ -23,6 +23,7 @@ from blazar.model.base.paging import Page, Position
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.base.window import Window, check_order
 from blazar.model.calendar.views import (
+    Block,
     CalendarPage,
     CalendarQuestion,
     CalendarRow,
@@ -155,8 +156,8 @@ def _make_row(
     viewer: Viewer,
     visible: Visible,
 ) -> CalendarRow:
-    blocks = list_out_of_use(resource, window, closed, reasons=viewer.owners)
-    blocks += blocks_for_operator(uses, window) if viewer.owners else blocks_for_member(uses, window)
+    out_of_use = list_out_of_use(resource, window, closed, reasons=viewer.owners)
+    blocks = blocks_for_operator(uses, window) if viewer.owners else blocks_for_member(uses, window)
     return CalendarRow(
         id=visible.id_of(resource),
         kind=resource.kind,
@@ -165,13 +166,11 @@ def _make_row(
         reservable=resource.reservable,
         capacity=resource.capacity,
         properties=visible.properties_of(resource),
-        blocks=tuple(sorted(blocks, key=_start)),
+        blocks=tuple(sorted(out_of_use + blocks, key=_START) if out_of_use else blocks),
     )
 
 
-def _start(block: Any) -> datetime:
-    start: datetime = block.start
-    return start
+_START = itemgetter(Block._fields.index("start"))
 
 
 DEFAULT_LENGTH = timedelta(days=14)

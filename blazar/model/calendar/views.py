@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.moments import Duration, Moment
@@ -48,8 +49,10 @@ class OutOfUse(StrEnum):
     """Everybody's servers use it, until they are moved away for a lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+# Of blocks and their leases a page has tens of thousands: a tuple is made in a third of the time of a dataclass.
+
+
+class Block(NamedTuple):
     """A time in which a resource is not free, cut at the range of the question.
 
     ``used`` is what is promised of the resource; None is all of it. ``lease_id`` is that of a lease in the table of the
@@ -67,8 +70,7 @@ class Block:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLease:
+class BlockLease(NamedTuple):
     """What a block shows of its lease. Members get those of their own project only."""
 
     id: str

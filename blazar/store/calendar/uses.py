@@ -101,13 +101,16 @@ class UsesView:
         more = {} if every or resource_ids is None else {"ids": sorted(resource_ids)}
         query = _select_uses(self._dialect, leases_read, narrowed=not every)
         rows = self._execute(query, window, as_of, project_id, **more)
+        if leases_read is LeasesRead.NONE:
+            return _parse_uses(((*row, *_NO_LEASE) for row in rows), {})
         return _parse_uses(rows, self._read_over(rows) if leases_read is LeasesRead.ALL else {})
 
     def find_occupied(self, project_id: str, window: Window, *, as_of: datetime) -> frozenset[int]:
         """Return the resources of which a project has a part in a window; one statement."""
         used: set[int] = set()
         query = _select_uses(self._dialect, LeasesRead.OF_PROJECT, narrowed=False, without_others=True)
-        for resource_id, uses in _parse_uses(self._execute(query, window, as_of, project_id), {}).by_resource.items():
+        rows = self._execute(query, window, as_of, project_id)
+        for resource_id, uses in _parse_uses(rows, {}).by_resource.items():
             if any(use.start < window.end and use.end > window.start for use in uses):
                 used.add(resource_id)
         return frozenset(used)
@@ -217,31 +220,33 @@ def _select_with_leases(columns: Sequence[Any], leases_read: LeasesRead, *, with
         isouter=not without_others,
     )
     owner = leases.c.project_id, leases.c.name, leases.c.user_id, leases.c.status
-    which = (leases.c.id, *owner, a.reservation_id) if of_project else (a.lease_id, *owner)
+    nothing: sa.ColumnElement[Any] = sa.cast(sa.null(), sa.Text())
+    which = (leases.c.id, *owner, a.reservation_id) if of_project else (a.lease_id, *owner, nothing)
     return sa.select(*columns, *which).select_from(joined)
 
 
-def _parse_uses(rows: Iterable[AnyRow], over: Mapping[str, BlockLease]) -> Uses:
-    """Return the uses of rows: their columns, and those of their lease if it was read and is not of others."""
+def _parse_uses(rows: Iterable[Sequence[Any]], over: Mapping[str, BlockLease]) -> Uses:
+    """Return the uses of rows with their leases, as far as these were read; other uses are those of others."""
     found: dict[int, list[Use]] = defaultdict(list)
     known = dict(over)
-    for resource_id, start, end, clean_at, count, per_instance, *owner in rows:
-        use = (
-            resource_id,
-            instant_of(start),
-            instant_of(end),
-            instant_of(max(end, clean_at)),
-            None if per_instance is None else _parse_total(per_instance, count),
-        )
-        if not owner or owner[0] is None:
-            found[resource_id].append(Use(*use))
-            continue
-        lease_id, project_id, name, user_id, status, *reservation = owner
-        if lease_id not in known:
-            known[lease_id] = BlockLease(lease_id, name, project_id, user_id, status)
-        project_id = known[lease_id].project_id
-        found[resource_id].append(Use(*use, lease_id, reservation[0] if reservation else None, project_id))
+    for row in rows:
+        resource_id, start, end, clean_at, count, per_instance, lease_id, project_id, name, user_id, status, own = row
+        if lease_id is None:
+            own = None
+        else:
+            lease = known.get(lease_id)
+            if lease is None:
+                lease = known[lease_id] = BlockLease(lease_id, name, project_id, user_id, status)
+            project_id = lease.project_id
+        ended = instant_of(end)
+        cleaned = ended if clean_at <= end else instant_of(clean_at)
+        amounts = None if per_instance is None else _parse_total(per_instance, count)
+        use = Use(resource_id, instant_of(start), ended, cleaned, amounts, lease_id, own, project_id)
+        found[resource_id].append(use)
     return Uses(dict(found), known)
+
+
+_NO_LEASE = (None,) * 6
 
 
 @lru_cache(maxsize=1024)

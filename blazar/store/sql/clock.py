@@ -84,10 +84,15 @@ class DatabaseClock:
 
 
 def epoch_seconds(dialect: str, instant: sa.ColumnElement[Any]) -> sa.ColumnElement[int]:
-    """Return the whole seconds since the epoch of an instant, rounded down."""
+    """Return the whole seconds since the epoch of an instant, rounded down.
+
+    What has fractions of a second is right until 2242, as all instants at which something happened are.
+    """
     match dialect:
         case "postgresql":
-            return sa.cast(sa.func.floor(sa.extract("epoch", instant)), sa.BigInteger())
+            # A double, which PostgreSQL computes in a third of the time that the numeric of EXTRACT takes.
+            seconds = sa.func.date_part(sa.literal_column("'epoch'"), instant)
+            return sa.cast(sa.func.floor(seconds), sa.BigInteger())
         case "sqlite":
             # Without the fraction, which is rounded to milliseconds otherwise, up to the next second.
             return sa.cast(sa.func.strftime("%s", sa.func.substr(instant, 1, 19)), sa.BigInteger())
