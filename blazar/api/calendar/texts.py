@@ -19,8 +19,8 @@ from blazar.model.resources.resource import PropertyValue
 encode = json.JSONEncoder(separators=(",", ":")).encode
 _quote = json.encoder.encode_basestring_ascii
 _FLAG = {True: "true", False: "false"}
-_ZULU = '"%s"'
-_KIND = {kind: f'{{"kind":{_quote(kind)},"start":"' for kind in BlockKind}
+_NULL = "null"
+_QUOTED = '"%s"'
 
 
 def write_page(page: CalendarPage, leases: Mapping[str, BlockLease], fields: Collection[str] | None) -> str:
@@ -57,22 +57,21 @@ def _write_fields(row: CalendarRow) -> dict[str, str]:
 def _write_block(block: Block, leases: Mapping[str, BlockLease]) -> str:
     """Return a block: what its kind has."""
     kind, start, end, used, lease_id, reservation_id, code, reason = block
-    head = f'{_KIND[kind]}{zulu(start)}","end":{"null" if end is None else _ZULU % zulu(end)}'
+    time = f'"{kind}","start":"{zulu(start)}","end":{_NULL if end is None else _QUOTED % zulu(end)}'
     if kind is BlockKind.OUT_OF_USE:
-        return f'{head},"code":{_or_null(code)},"reason":{_or_null(reason)}}}'
-    if kind is BlockKind.CLEANING:
-        # After a use of the whole resource it says nothing more than the time.
-        return f"{head}}}" if used is None else f'{head},"used":{_write_amounts(used)}}}'
-    head = f'{head},"used":{"null" if used is None else _write_amounts(used)}'
+        return f'{{"kind":{time},"code":{_or_null(code)},"reason":{_or_null(reason)}}}'
+    taken = _NULL if used is None else _write_amounts(used)
     lease = None if lease_id is None else leases.get(lease_id)
-    if lease is None:
-        return f"{head}}}"
+    if lease is None or kind is BlockKind.CLEANING:
+        # After a use of the whole resource it says nothing more than the time.
+        is_bare = used is None and kind is BlockKind.CLEANING
+        return f'{{"kind":{time}}}' if is_bare else f'{{"kind":{time},"used":{taken}}}'
     id_, name, project_id, user_id, status = lease
     if kind is BlockKind.MINE:
-        own = f'"reservation_id":{_or_null(reservation_id)},"name":{_quote(name)}'
+        whose = f'"reservation_id":{_or_null(reservation_id)},"name":{_quote(name)}'
     else:
-        own = f'"name":{_quote(name)},"project_id":{_quote(project_id)},"user_id":{_quote(user_id)}'
-    return f'{head},"lease_id":{_quote(id_)},{own},"status":{_quote(status)}}}'
+        whose = f'"name":{_quote(name)},"project_id":{_quote(project_id)},"user_id":{_quote(user_id)}'
+    return f'{{"kind":{time},"used":{taken},"lease_id":{_quote(id_)},{whose},"status":{_quote(status)}}}'
 
 
 def _or_null(text: str | None) -> str:
