@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import DueWork
 from blazar.manager.common.runtime import Runtime
-from blazar.model.billing.accounts import LeaseAccount
-from blazar.model.billing.ledger import close_account, plan_account
+from blazar.model.billing.accounts import AccountState, LeaseAccount, find_metered
+from blazar.model.billing.ledger import Closing, close_account, plan_account, tell_untold
 from blazar.model.billing.uses import LeaseFacts
 from blazar.store.billing.closings import ClaimedAccounts, ClosedAccount
 
@@ -25,9 +25,6 @@ PAGE = 10
 
 BATCH = 50
 """Accounts that are closed in one transaction: few enough that no booking waits for it for long."""
-
-METERED = timedelta(minutes=10)
-"""How long after the end of an hour it is on record what hosts drew in it, and what that emitted."""
 
 AWAITED = timedelta(minutes=10)
 """How long after a look at a lease whose start is still to be done it is looked at again."""
@@ -72,10 +69,11 @@ class Closings(DueWork[Sequence[LeaseAccount], ClaimedAccounts]):
         for account in claimed.accounts:
             facts = claimed.facts[account.lease_id]
             cut = _find_cut(account, facts, now)
-            if cut <= account.closed_until or (claimed.book is not None and cut > metered_until):
+            is_metered = cut <= metered_until or (claimed.book is None and not account.untold)
+            closing = _close(account, cut, claimed) if is_metered else None
+            if closing is None:
                 waiting.append(account)
                 continue
-            closing = close_account(account, cut, facts, claimed.lists, claimed.book)
             closed.append(ClosedAccount(account, closing, plan_account(closing.account, facts, claimed.lists)))
         if closed:
             self._store.close(claimed, claim.token, closed, at=now)
@@ -83,12 +81,18 @@ class Closings(DueWork[Sequence[LeaseAccount], ClaimedAccounts]):
             self._store.postpone(waiting, claim.token, now + AWAITED)
 
 
-def find_metered(now: datetime) -> datetime:
-    """Return until when what hosts draw is metered as it stays: to the end of an hour, and some minutes."""
-    return (now - METERED).replace(minute=0, second=0, microsecond=0)
+def _close(account: LeaseAccount, cut: datetime, claimed: ClaimedAccounts) -> Closing | None:
+    """Return an account closed up to an instant; None if there is nothing to charge yet."""
+    if account.state is AccountState.CLOSED:
+        return tell_untold(account, claimed.book)
+    if cut <= account.closed_until:
+        return None
+    return close_account(account, cut, claimed.facts[account.lease_id], claimed.lists, claimed.book)
 
 
 def _find_cut(account: LeaseAccount, facts: LeaseFacts, now: datetime) -> datetime:
     """Return until when an account can be closed: not beyond a start that is still to be done."""
     cut = account.find_cut(now)
+    if account.state is AccountState.CLOSED:
+        return cut
     return min(cut, account.parts[0].since) if facts.is_awaited and not facts.is_handed_over else cut

@@ -12,11 +12,15 @@ from enum import StrEnum
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import ChargeLine, window_of_month
+from blazar.model.billing.power import PowerShare
 from blazar.model.billing.rating import BookedPart, JoinedParts, list_parts_of
 
 _SECOND = timedelta(seconds=1)
 SETTLED = timedelta(seconds=60)
 """How long after an instant what was until then is charged: all that is known of it is written by then."""
+METERED = timedelta(minutes=10)
+"""How long after the end of an hour it is on record what hosts drew in it, and what that emitted."""
+_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,9 @@ class LeaseAccount:
     ``booked_until`` is the end of all that it has. ``has_fee``: its fee is still to be charged. Of what was of
     another lease, ``joined`` has the parts of that one. ``is_mixed``: it was split or merged in use, so what it was
     charged for may be on record of another lease. ``charged`` is what it was by month, in 10⁻⁹ of the currency, without
-    corrections: by that a line is missed that was lost. None: it was opened before that was kept.
+    corrections: by that a line is missed that was lost. None: it was opened before that was kept. ``untold`` is what it
+    had of hosts until ``closed_until`` whose energy is still to be told, as it was passed on, split or merged in use:
+    what hosts drew is known once the hour is metered. No other account has it.
     """
 
     id: str
@@ -59,16 +65,22 @@ class LeaseAccount:
     joined: JoinedParts = field(default_factory=dict)
     is_mixed: bool = False
     charged: Mapping[date, int] | None = field(default_factory=dict)
+    untold: tuple[PowerShare, ...] = ()
 
     @property
     def due_at(self) -> datetime | None:
-        """Return when more is to be charged: once a month is over, or all that it has; None if nothing is left."""
+        """Return when more is to be charged: once a month is over, or all that it has; None if nothing is left.
+
+        Of one that is closed it is when all is metered that is untold.
+        """
         if self.state is AccountState.CLOSED:
-            return None
+            return find_metered_at(max(one.window.end for one in self.untold)) if self.untold else None
         return later(self._next_cut, SETTLED)
 
     def find_cut(self, now: datetime) -> datetime:
         """Return until when it can be charged: at most to the end of a month, or of all that it has."""
+        if self.state is AccountState.CLOSED:
+            return self.closed_until
         return min(self._next_cut, to_second(now) - SETTLED)
 
     @property
@@ -103,8 +115,19 @@ class LeaseAccount:
         return replace(self, charged=dict(sums))
 
     def close(self) -> LeaseAccount:
-        """Return the account with nothing left to charge."""
+        """Return the account with nothing left to charge but what is untold."""
         return replace(self, state=AccountState.CLOSED)
+
+
+def find_metered(now: datetime) -> datetime:
+    """Return until when what hosts draw is metered as it stays: to the end of an hour, and some minutes."""
+    return (now - METERED).replace(minute=0, second=0, microsecond=0)
+
+
+def find_metered_at(end: datetime) -> datetime:
+    """Return from when on all is metered that hosts drew until an instant."""
+    hour = end.replace(minute=0, second=0, microsecond=0)
+    return later(hour if hour == end else later(hour, _HOUR), METERED)
 
 
 def open_account(lease: BilledLease, account_id: str, at: datetime, *, has_started: bool = False) -> LeaseAccount:
@@ -139,6 +162,7 @@ def pass_account(account: LeaseAccount, lease: BilledLease, account_id: str, at:
         joined={key: _list_at(parts, second) for key, parts in account.joined.items()},
         state=AccountState.OPEN,
         charged={},
+        untold=(),
     )
 
 
@@ -168,6 +192,7 @@ def part_account(
         has_fee=False,
         state=AccountState.OPEN,
         charged={},
+        untold=(),
     )
 
 

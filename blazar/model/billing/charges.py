@@ -6,7 +6,7 @@ Amounts of money are integers of 10⁻⁹ of the currency, ``nano``. Factors are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -188,6 +188,15 @@ def window_of_month(month: date) -> Window:
     if (month.year, month.month) == (9999, 12):
         return Window(begin, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
     return Window(begin, datetime(month.year + month.month // 12, month.month % 12 + 1, 1, tzinfo=UTC))
+
+
+def split_months(span: Window) -> Iterator[Window]:
+    """Yield what of a span is in each month, in UTC."""
+    start = span.start
+    while start < span.end:
+        end = min(span.end, window_of_month(start.date()).end)
+        yield Window(start, end)
+        start = end
 
 
 def format_nano(nano: int, decimals: int = DECIMALS) -> str:

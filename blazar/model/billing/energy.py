@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 
@@ -16,9 +16,9 @@ from blazar.model.billing.charges import (
     ChargeLine,
     LineEnergy,
     price_energy,
-    window_of_month,
+    split_months,
 )
-from blazar.model.billing.power import FREE, EnergyPrice, split_by_price
+from blazar.model.billing.power import FREE, EnergyPrice, PowerShare, split_by_price
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.rating import ChargeTerms
 from blazar.model.billing.uses import (
@@ -28,6 +28,7 @@ from blazar.model.billing.uses import (
     find_power_sku,
     list_power_skus,
     make_power_use,
+    size_power,
 )
 from blazar.model.energy.book import EnergyBook
 from blazar.model.energy.carbon import Footprint
@@ -44,59 +45,68 @@ class EnergyRates:
     terms: ChargeTerms
 
 
-def tell_energy(facts: LeaseFacts, span: Window, book: EnergyBook, rates: EnergyRates) -> tuple[ChargeLine, ...]:
-    """Return a line for each reservation, month and price of which it is known what its hosts drew in a span."""
-    return tuple(line for part in _split_months(span) for line in _tell_month(facts, part, book, rates))
+def tell_energy(shares: Iterable[PowerShare], book: EnergyBook) -> tuple[ChargeLine, ...]:
+    """Return a line for each month, reservation and price of which it is known what shares of its hosts drew."""
+    found: dict[tuple[Window, str, EnergyPrice], list[HostShare]] = defaultdict(list)
+    for one in shares:
+        found[one.month, one.reservation_id, one.price] += _list_host_shares(one, book)
+    lines = (_tell_line(reservation_id, price, had, book) for (_, reservation_id, price), had in found.items())
+    return tuple(line for line in lines if line is not None)
 
 
-def _split_months(span: Window) -> Iterator[Window]:
-    start = span.start
-    while start < span.end:
-        end = min(span.end, window_of_month(start.date()).end)
-        yield Window(start, end)
-        start = end
+def _list_host_shares(one: PowerShare, book: EnergyBook) -> Iterator[HostShare]:
+    for id_ in one.hosts:
+        share = Fraction(1) if one.vcpus is None else book.host(id_).take_share(one.vcpus)
+        yield HostShare(str(id_), one.window, share)
 
 
-def _tell_month(facts: LeaseFacts, span: Window, book: EnergyBook, rates: EnergyRates) -> Iterator[ChargeLine]:
-    for (reservation_id, price), shares in _list_shares(facts, span, book, rates).items():
-        energy, footprint = book.measure(shares)
-        if energy.source is None:
-            continue
-        seconds = sum((_seconds(one.window) * one.share for one in shares), Fraction(0)) - energy.unknown
-        told = LineEnergy(
-            energy.watt_hours,
-            energy.source,
-            None if footprint is None else footprint.grams,
-            None if footprint is None else _find_state(footprint),
-        )
-        window = enclose([one.window for one in shares])
-        nano = price_energy(price.unit_nano, price.factor, told.wh)
-        head = (window, ChargeCategory.ENERGY, price.status, nano, reservation_id)
-        priced = (price.sku, price.version, price.unit_nano, price.factor)
-        yield ChargeLine(*head, *priced, resource_seconds=round(seconds), energy=told)
+def _tell_line(
+    reservation_id: str, price: EnergyPrice, shares: Sequence[HostShare], book: EnergyBook
+) -> ChargeLine | None:
+    energy, footprint = book.measure(shares)
+    if energy.source is None:
+        return None
+    seconds = sum((_seconds(one.window) * one.share for one in shares), Fraction(0)) - energy.unknown
+    told = LineEnergy(
+        energy.watt_hours,
+        energy.source,
+        None if footprint is None else footprint.grams,
+        None if footprint is None else _find_state(footprint),
+    )
+    window = enclose([one.window for one in shares])
+    nano = price_energy(price.unit_nano, price.factor, told.wh)
+    head = (window, ChargeCategory.ENERGY, price.status, nano, reservation_id)
+    priced = (price.sku, price.version, price.unit_nano, price.factor)
+    return ChargeLine(*head, *priced, resource_seconds=round(seconds), energy=told)
+
+
+def list_power_shares(facts: LeaseFacts, span: Window, rates: EnergyRates) -> tuple[PowerShare, ...]:
+    """Return the shares of hosts that reservations had in a span, from their hand-over on, by the price of each.
+
+    Hosts of which a reservation had the same at the same time are together.
+    """
+    found: dict[PowerShare, list[int]] = defaultdict(list)
+    skus = list_power_skus(rates.lists)
+    for month in split_months(span):
+        for use in facts.uses:
+            at = facts.starts.get(use.reservation_id, ReservationStart()).at
+            window = None if at is None or not _has_power(use) else _meet(use.window, month, at)
+            if window is not None:
+                for share in _list_shares(facts, use, window, find_power_sku(use, skus), rates):
+                    found[share].append(use.resource_id)
+    return tuple(replace(share, hosts=tuple(hosts)) for share, hosts in found.items())
 
 
 def _list_shares(
-    facts: LeaseFacts, span: Window, book: EnergyBook, rates: EnergyRates
-) -> dict[tuple[str, EnergyPrice], list[HostShare]]:
-    """Return the shares of hosts that reservations had in a span, from their hand-over on, by the price of each."""
-    found: dict[tuple[str, EnergyPrice], list[HostShare]] = defaultdict(list)
-    skus = list_power_skus(rates.lists)
-    for use in facts.uses:
-        at = facts.starts.get(use.reservation_id, ReservationStart()).at
-        window = None if at is None else _meet(use.window, span, at)
-        if window is None:
-            continue
-        if use.amounts.get(str(HOST)):
-            share = Fraction(1)
-        elif VCPU in use.amounts:
-            share = book.host(use.resource_id).take_share(use.amounts[VCPU])
-        else:
-            continue
-        sku = find_power_sku(use, skus)
-        for part, price in ((window, FREE),) if sku is None else _split_priced(facts, use, window, sku, rates):
-            found[use.reservation_id, price].append(HostShare(str(use.resource_id), part, share))
-    return found
+    facts: LeaseFacts, use: BookedUse, window: Window, sku: str | None, rates: EnergyRates
+) -> Iterator[PowerShare]:
+    """Yield what a use has of its host in a window, without naming the host."""
+    region = facts.regions.get(use.reservation_id, "")
+    vcpus = None if use.amounts.get(str(HOST)) else use.amounts[VCPU]
+    milliwatts = 0 if sku is None else size_power(use.amounts) * (use.skus or {})[sku]
+    for part, price in ((window, FREE),) if sku is None else _split_priced(facts, use, window, sku, rates):
+        drawn = milliwatts if price.sku is not None else 0
+        yield PowerShare(use.reservation_id, region, part, price, (), vcpus, drawn)
 
 
 def _split_priced(
@@ -132,4 +142,8 @@ def _find_state(footprint: Footprint) -> CarbonState:
 
 def list_hosts(facts: LeaseFacts) -> Iterator[int]:
     """Yield the hosts of which a lease has or had a part, by the ids of their resources."""
-    return (use.resource_id for use in facts.uses if use.amounts.get(str(HOST)) or VCPU in use.amounts)
+    return (use.resource_id for use in facts.uses if _has_power(use))
+
+
+def _has_power(use: BookedUse) -> bool:
+    return bool(use.amounts.get(str(HOST))) or VCPU in use.amounts

@@ -16,9 +16,9 @@ from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import InvalidInput, pointer_to
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import AccountState, LeaseAccount
-from blazar.model.billing.charges import MOST_NANO, NANO, ChargeLine
-from blazar.model.billing.energy import EnergyRates, tell_energy
-from blazar.model.billing.power import estimate_energy
+from blazar.model.billing.charges import MOST_NANO, NANO, ChargeLine, split_months
+from blazar.model.billing.energy import EnergyRates, list_power_shares, tell_energy
+from blazar.model.billing.power import estimate_energy, estimate_shares
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import LONGEST
 from blazar.model.billing.rating import ChargeTerms, PricedUse, rate, rate_fee
@@ -46,40 +46,65 @@ def close_account(
     facts: LeaseFacts,
     lists: Sequence[PriceList],
     book: EnergyBook | None = None,
+    *,
+    keeps_energy: bool = False,
 ) -> Closing:
     """Return an account closed up to an instant, with what is charged of the time from its last closing until then.
 
-    By a ``book`` it also tells what the lease drew in that time.
+    By a ``book`` it also tells what the lease drew in that time, and what was untold of it. ``keeps_energy``: that is
+    not metered yet, and is kept to be told.
     """
     if cut <= account.closed_until:
         return Closing(account)
     terms, span = _terms_of(account, facts), Window(account.closed_until, cut)
     lines = rate(list_priced(facts, span, lists, is_quote=False), lists, terms)
-    if book is not None:
-        lines = (*lines, *tell_energy(facts, span, book, EnergyRates(lists, terms)))
+    untold = account.untold
+    if keeps_energy or book is not None:
+        untold = (*untold, *list_power_shares(facts, span, EnergyRates(lists, terms)))
+    if not keeps_energy:
+        lines, untold = (*lines, *(() if book is None else tell_energy(untold, book))), ()
     starts = account.has_fee and facts.is_handed_over
     fee = rate_fee(lists, terms) if starts else None
-    closed = replace(account, closed_until=cut, has_fee=account.has_fee and not starts)
+    closed = replace(account, closed_until=cut, has_fee=account.has_fee and not starts, untold=untold)
     if cut >= account.booked_until:
         closed = replace(closed, state=AccountState.CLOSED)
     return _charge(closed, lines if fee is None else (fee, *lines))
 
 
+def tell_untold(account: LeaseAccount, book: EnergyBook | None) -> Closing:
+    """Return an account with what is charged for what is untold of it; without a ``book`` nothing is told."""
+    lines = () if book is None else tell_energy(account.untold, book)
+    return _charge(replace(account, untold=()), lines)
+
+
 def plan_account(account: LeaseAccount, facts: LeaseFacts, lists: Sequence[PriceList]) -> Planned:
-    """Return what the rest of an account will cost if all goes as it is booked."""
+    """Return what the rest of an account will cost if all goes as it is booked.
+
+    A month of which nothing will cost anything is in it, too: more will be said of it.
+    """
+    sums: Counter[date] = Counter()
+    for line in estimate_shares(account.untold):
+        sums[line.month] += line.nano
     end = min(account.booked_until, later(account.closed_until, HORIZON))
-    if account.state is AccountState.CLOSED or end <= account.closed_until:
-        return {}
+    if account.state is AccountState.OPEN and account.closed_until < end:
+        span = Window(account.closed_until, end)
+        begins = [use.window.start for use in facts.uses if use.window.overlaps(span)]
+        if begins:
+            first = Window(max(span.start, min(begins)), end)
+            sums.update({month.start.date().replace(day=1): 0 for month in split_months(first)})
+        for line in _plan_rest(account, span, facts, lists):
+            sums[line.month] += line.nano
+    return dict(sorted(sums.items()))
+
+
+def _plan_rest(account: LeaseAccount, span: Window, facts: LeaseFacts, lists: Sequence[PriceList]) -> list[ChargeLine]:
+    """Return the lines of what is booked in a span."""
     terms = _terms_of(account, facts)
-    span = Window(account.closed_until, end)
     lines = list(rate(list_priced(facts, span, lists, is_quote=True), lists, terms))
     lines += estimate_energy(list_powers(facts, span, lists), lists, terms)
     if account.has_fee and (fee := rate_fee(lists, terms)) is not None:
         lines.append(fee)
-    sums: Counter[date] = Counter()
-    for line in lines:
-        sums[line.month] += line.nano
-    return {month: nano for month, nano in sorted(sums.items()) if nano}
+    return lines
 
 
 def check_planned(planned: Planned, currency: str) -> None:

@@ -45,6 +45,28 @@ class EnergyPrice:
 FREE = EnergyPrice()
 
 
+@dataclass(frozen=True, slots=True)
+class PowerShare:
+    """What a reservation had of each of some hosts, in a window in one month of UTC, and by what that is charged.
+
+    ``vcpus`` are those of its servers on a host; None: it had all of it. ``milliwatts`` are what its part of a host
+    draws by the data sheet of when it was booked, where that has a price. ``region`` is that of the reservation.
+    """
+
+    reservation_id: str
+    region: str
+    window: Window
+    price: EnergyPrice
+    hosts: tuple[int, ...]
+    vcpus: int | None = None
+    milliwatts: int = 0
+
+    @property
+    def month(self) -> Window:
+        """Return its month."""
+        return window_of_month(self.window.start.date())
+
+
 def split_by_price(
     use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms
 ) -> Iterator[tuple[Window, EnergyPrice]]:
@@ -77,6 +99,15 @@ def estimate_energy(
             if price.sku is not None and not (use.handed_over_at and window.start < use.handed_over_at):
                 month = window_of_month(window.start.date())
                 drawn[use.reservation_id, month, price] += use.amount * (epoch(window.end) - epoch(window.start))
+    return tuple(_make_line(*key, milliwatt_seconds) for key, milliwatt_seconds in drawn.items())
+
+
+def estimate_shares(shares: Iterable[PowerShare]) -> tuple[ChargeLine, ...]:
+    """Return the lines of what shares of hosts drew by their data sheets; one of what has no price costs nothing."""
+    drawn: Counter[tuple[str, Window, EnergyPrice]] = Counter()
+    for one in shares:
+        seconds = epoch(one.window.end) - epoch(one.window.start)
+        drawn[one.reservation_id, one.month, one.price] += one.milliwatts * len(one.hosts) * seconds
     return tuple(_make_line(*key, milliwatt_seconds) for key, milliwatt_seconds in drawn.items())
 
 

@@ -84,7 +84,7 @@ def list_differences(lease: CheckedLease, lists: Sequence[PriceList]) -> Iterato
     if lease.facts is None:
         return
     is_mixed = any(account.is_mixed for account in accounts)
-    busy = {account.project_id for account in accounts if account.state is AccountState.OPEN}
+    busy = {account.project_id for account in accounts if account.due_at is not None}
     for project_id in sorted({account.project_id for account in accounts} - busy):
         mine = [charge for charge in lease.charges if charge.project_id == project_id]
         lines = [] if is_mixed else list(_recompute(accounts, project_id, mine, lease.facts, lists))

@@ -21,6 +21,7 @@ from blazar.model.billing.rating import BookedPart
 from blazar.model.billing.recomputation import ChargeDifference
 from blazar.model.journal.object_entries import tell_closing
 from blazar.model.problems.problems import ProblemKind
+from blazar.store.billing.power_shares import parse_shares, spell_shares
 from blazar.store.journal.rows import write_entries
 from blazar.store.sql.rows import AnyRow, chunks
 from blazar.store.sql.tables import accounts, charges, findings, planned, turns
@@ -76,6 +77,7 @@ def parse_account(row: AnyRow | Sequence[Any]) -> LeaseAccount:
         },
         is_mixed=terms.get("mixed", False),
         charged=_parse_charged(terms.get("charged")),
+        untold=parse_shares(terms.get("untold", ())),
     )
 
 
@@ -136,19 +138,23 @@ def delete_accounts(connection: Connection, ids: Collection[str]) -> None:
         connection.execute(accounts.delete().where(_A.id.in_(part)))
 
 
-def replace_planned(
-    connection: Connection, lease_ids: Collection[str], new: Iterable[tuple[LeaseAccount, Planned]]
-) -> None:
-    """Write what is planned for leases, instead of what was; two statements."""
-    for part in chunks(sorted(lease_ids)):
-        connection.execute(planned.delete().where(planned.c.lease_id.in_(part)))
+def replace_planned(connection: Connection, ids: Collection[str], new: Iterable[tuple[LeaseAccount, Planned]]) -> None:
+    """Write what is planned for accounts, instead of what was for those with these ids; two statements."""
+    for part in chunks(sorted(ids)):
+        connection.execute(planned.delete().where(planned.c.account_id.in_(part)))
     insert_planned(connection, new)
 
 
 def insert_planned(connection: Connection, new: Iterable[tuple[LeaseAccount, Planned]]) -> None:
     """Insert what is planned for accounts, in one statement."""
     rows = [
-        {"lease_id": account.lease_id, "project_id": account.project_id, "month": month, "nano": nano}
+        {
+            "account_id": account.id,
+            "lease_id": account.lease_id,
+            "project_id": account.project_id,
+            "month": month,
+            "nano": nano,
+        }
         for account, months in new
         for month, nano in months.items()
     ]
@@ -253,6 +259,8 @@ def _account_row(account: LeaseAccount) -> dict[str, Any]:
         terms["mixed"] = True
     if account.charged is not None:
         terms["charged"] = {month.isoformat(): nano for month, nano in account.charged.items()}
+    if account.untold:
+        terms["untold"] = spell_shares(account.untold)
     return {
         "id": account.id,
         "lease_id": account.lease_id,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -83,7 +83,7 @@ class ClosingStore:
             mine = sa.select(*rows.ACCOUNT_COLUMNS).where(_A.id.in_(ids), _A.claimed_by == token).order_by(_A.id)
             claimed = tuple(map(rows.parse_account, connection.execute(mine)))
             facts = read_facts(connection, {account.lease_id for account in claimed})
-            book = read_account_book(connection, claimed, facts, now, self._energy)
+            book = _read_book(connection, claimed, facts, now, self._energy)
             return ClaimedAccounts(claimed, facts, self._prices.read(connection), book)
 
     def close(self, claimed: ClaimedAccounts, token: str, closed: Sequence[ClosedAccount], *, at: datetime) -> None:
@@ -93,7 +93,8 @@ class ClosingStore:
         Seven statements, however many there are.
         """
         currency = claimed.lists[-1].currency if claimed.lists else ""
-        regions = {id_: region for facts in claimed.facts.values() for id_, region in facts.regions.items()}
+        regions = {one.reservation_id: one.region for account in claimed.accounts for one in account.untold}
+        regions |= {id_: region for facts in claimed.facts.values() for id_, region in facts.regions.items()}
 
         def work(connection: sa.Connection) -> None:
             mine = ACCOUNTS.lock_claimed(connection, [one.before.id for one in closed], token)
@@ -104,7 +105,7 @@ class ClosingStore:
             rows.write_accounts(connection, [one.closing.account for one in ours])
             rows.insert_charges(connection, [one.closing for one in ours], regions, currency=currency, at=at)
             plans = [(one.closing.account, one.planned) for one in ours]
-            rows.replace_planned(connection, [one.before.lease_id for one in ours], plans)
+            rows.replace_planned(connection, [one.before.id for one in ours], plans)
 
         self._transactions.write(work)
 
@@ -120,9 +121,9 @@ class ClosingStore:
             return read_facts(connection, lease_ids)
 
 
-def read_account_book(
+def _read_book(
     connection: sa.Connection,
-    known: Iterable[LeaseAccount],
+    known: Sequence[LeaseAccount],
     facts: Mapping[str, LeaseFacts],
     until: datetime,
     terms: EnergyTerms,
@@ -132,8 +133,9 @@ def read_account_book(
     Three statements.
     """
     end = to_second(until)
-    since = min((account.closed_until for account in known), default=end)
-    hosts = {id_ for one in facts.values() for id_ in list_hosts(one)}
+    untold = [one for account in known for one in account.untold]
+    since = min((*(account.closed_until for account in known), *(one.window.start for one in untold)), default=end)
+    hosts = {id_ for one in facts.values() for id_ in list_hosts(one)} | {id_ for one in untold for id_ in one.hosts}
     if not terms.records or not hosts or since >= end:
         return None
     return read_book(connection, hosts, Window(since, end), terms)

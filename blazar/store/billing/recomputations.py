@@ -35,7 +35,8 @@ MOST = 1000
 """Differences that are kept."""
 
 _A, _C, _F = accounts.c, charges.c, findings.c
-_CLOSED = _A.state == str(AccountState.CLOSED)
+# Of one of which energy is still to be told nothing is said.
+_CLOSED = sa.and_(_A.state == str(AccountState.CLOSED), _A.due_at.is_(None))
 
 
 @dataclass(frozen=True, slots=True)

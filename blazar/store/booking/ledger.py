@@ -32,14 +32,13 @@ from blazar.model.billing.price_lists import PriceList, find_list
 from blazar.model.billing.tags import NO_TAG, PriceTag
 from blazar.model.billing.uses import BookedUse, LeaseFacts, choose_skus
 from blazar.model.calendar.allocations import Allocation
-from blazar.model.energy.book import NO_ENERGY, EnergyBook, EnergyTerms
+from blazar.model.energy.book import NO_ENERGY, EnergyTerms
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EndReason, EventType, LeaseStatus
 from blazar.model.resources.resource import Resource
 from blazar.model.use.resource_hours import ReachedShare, measure_amounts
 from blazar.store.billing import accounts as rows
 from blazar.store.billing.charges import read_totals
-from blazar.store.billing.closings import read_account_book
 from blazar.store.billing.facts import read_facts
 from blazar.store.billing.price_lists import PriceListCache
 from blazar.store.billing.spending import SpendGuard
@@ -76,13 +75,9 @@ class Ledger:
         facts = read_facts(connection, list(found)) if found else {}
         if commit.joint:
             _keep_booked_at(connection, commit, found, facts)
-        book = None
-        if commit.joint or any(_is_passed_on(write, found) for write in writes):
-            # These close accounts; all others leave that to who does so once all is known.
-            book = read_account_book(connection, found.values(), facts, to_second(commit.at), self._energy)
         limits = {use.project_id: use.spend_limit for use in commit.uses if use.spend_limit is not None}
         guard = SpendGuard.begin(connection, limits, commit.at.date().replace(day=1), changes=bool(found))
-        return LedgerWork(connection, self._catalogs, commit, lists, writes, found, facts, guard, book)
+        return LedgerWork(connection, self._catalogs, commit, lists, writes, found, facts, guard, self._energy.records)
 
 
 @dataclass(slots=True)
@@ -97,7 +92,7 @@ class LedgerWork:
     accounts: Mapping[str, LeaseAccount]
     facts: Mapping[str, LeaseFacts]
     guard: SpendGuard
-    book: EnergyBook | None = None
+    tells_energy: bool = False
     reached: tuple[ReachedShare, ...] = ()
     _changed: list[tuple[LeaseAccount, LeaseAccount]] = field(default_factory=list)
     _opened: list[LeaseAccount] = field(default_factory=list)
@@ -185,7 +180,7 @@ class LedgerWork:
         )
         # A creation whose manager has died is undone as a deletion: nobody was told that there is such a lease.
         is_undone |= before.status is LeaseStatus.CREATING and after.deleted_at is not None
-        if is_undone and not was.is_handed_over and not closing.lines:
+        if is_undone and not was.is_handed_over and not closing.lines and not account.untold:
             self._removed.append(account)
             return
         self._closings.append(closing)
@@ -193,11 +188,16 @@ class LedgerWork:
 
     def _pass_on(self, account: LeaseAccount, after: Lease, facts: LeaseFacts) -> None:
         """Close the account of who gives a lease away, and open one of who takes it over."""
-        closing = close_account(account, to_second(self.commit.at), self.facts[after.id], self.lists, self.book)
+        closing = self._close(account)
         taken = accounts.pass_account(closing.account, _make_billed(after), _new_id(), self.commit.at)
         self._closings.append(closing)
         self._changed.append((account, closing.account.close()))
         self._opened.append(fit_account(taken, facts))
+
+    def _close(self, account: LeaseAccount) -> Closing:
+        """Close an account up to now. What its hosts drew in this hour is known, and told, once that is metered."""
+        cut, facts = to_second(self.commit.at), self.facts[account.lease_id]
+        return close_account(account, cut, facts, self.lists, keeps_energy=self.tells_energy)
 
     def _join(self, write: LeaseWrite, account: LeaseAccount | None, facts: LeaseFacts) -> None:
         """Close an account of an operation on two leases up to now; what passes from one to the other is not returned.
@@ -218,7 +218,7 @@ class LedgerWork:
                 self._opened.append(fit_account(part, facts))
             return
         due, rest = self._share_fee(account, other)
-        closing = close_account(due, to_second(self.commit.at), self.facts[write.after.id], self.lists, self.book)
+        closing = self._close(due)
         self._closings.append(closing)
         if write.after.end_reason is EndReason.MERGED:
             self._changed.append((account, closing.account.close()))
@@ -296,7 +296,7 @@ class LedgerWork:
         for _, months in planned:
             check_planned(months, currency)
         if self.accounts:
-            rows.replace_planned(connection, list(self.accounts), planned)
+            rows.replace_planned(connection, [account.id for account in self.accounts.values()], planned)
         else:
             rows.insert_planned(connection, planned)
         new = [(account.project_id, months) for account, months in planned]

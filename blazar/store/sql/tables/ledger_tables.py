@@ -37,8 +37,8 @@ accounts = sa.Table(
     sa.Column("closed_until", UTC_TIME, nullable=False),
     # Its end, as it is booked now.
     sa.Column("booked_until", UTC_TIME, nullable=False),
-    # When the parts of the lease were booked, whether its fee is still to be charged, and what was so far by month
-    # (``store.billing.accounts``).
+    # When the parts of the lease were booked, whether its fee is still to be charged, what was so far by month, and of
+    # what hosts the energy is still to be told (``store.billing.accounts``).
     sa.Column("terms", sa.JSON, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
     # When more is to be charged, or the claim of who does that ends; NULL once all is.
@@ -54,15 +54,18 @@ accounts = sa.Table(
     sa.Index(None, "state", "checked_at", "id"),
 )
 
-# What the rest of a lease that is booked will cost in a month. Replaced whenever that changes.
+# What an account is still to be charged for a month: for the rest of what is booked, and for energy that is untold.
+# Replaced whenever that changes.
 planned = sa.Table(
     "planned",
     metadata,
-    sa.Column("lease_id", Id, primary_key=True),
-    sa.Column("project_id", sa.String(255), primary_key=True),
+    sa.Column("account_id", Id, primary_key=True),
+    sa.Column("lease_id", Id, nullable=False),
+    sa.Column("project_id", sa.String(255), nullable=False),
     # Its first day.
     sa.Column("month", sa.Date, primary_key=True),
     sa.Column("nano", sa.BigInteger, nullable=False),
+    sa.Index(None, "lease_id"),
     sa.Index(None, "project_id", "month"),
 )
 
