@@ -38,6 +38,7 @@ from blazar.model.series.checks import Fit
 from blazar.model.series.details import SeriesRequest, Template
 from blazar.model.series.recurrence import LocalEnd, Recurrence
 from blazar.model.series.rule_text import parse_rule
+from blazar.model.use.preemption import Preemption
 from blazar.resources.contract.evacuation import MovedServer
 from blazar.resources.contract.kind import CalendarReads
 from blazar.resources.contract.type import ResourceType
@@ -78,6 +79,8 @@ class RecordingNotifier:
     reminded: list[str] = field(default_factory=list)
     moved: list[tuple[str, tuple[MovedServer, ...]]] = field(default_factory=list)
     """Which servers of which project were said to have been moved, by each message."""
+    preempted: list[tuple[str, tuple[Preemption, ...]]] = field(default_factory=list)
+    """Which servers of which project were said to go, by each message."""
 
     def notify(
         self,
@@ -96,6 +99,9 @@ class RecordingNotifier:
 
     def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
         self.moved.append((project_id, tuple(servers)))
+
+    def notify_preempted(self, project_id: str, told: Collection[Preemption]) -> None:
+        self.preempted.append((project_id, tuple(told)))
 
     @property
     def types(self) -> list[str]:

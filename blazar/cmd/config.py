@@ -333,10 +333,11 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
 
 
 def _read_rounds(conf: cfg.ConfigOpts) -> dict[str, Any]:
-    """Return the settings of what is done again and again: the sweep, looks for drift, samples, reports."""
+    """Return the settings of what is done again and again: the sweep, looks for drift, notices, samples, reports."""
     return {
         **{name: timedelta(seconds=conf.manager[name]) for name in ("sweep_interval", "drift_interval")},
         **{name: conf.manager[name] for name in ("sweep_dry_run", "drift_mend")},
+        "preemption_notice": timedelta(minutes=conf.manager.preemption_notice),
         "sample_interval": timedelta(seconds=conf.monitoring.sample_interval if conf.monitoring.listen else 0),
         "sample_properties": tuple(conf.monitoring.properties),
         "reports": lease_options.read_reports(conf),

@@ -29,7 +29,7 @@ from blazar.model.use.policy import UseReport
 from blazar.store.sql import migrate, revisions
 from blazar.store.sql.engine import explain_failure, make_engine
 from blazar.store.store import Store
-from blazar.store.use import UnusedStore
+from blazar.store.use.unused import UnusedStore
 
 PAGE = 1000
 _ROW = "{:36}  {:20}  {:7}  {:7}  {:20}  {:20}  {:20}  {}"

@@ -229,6 +229,14 @@ REPACK: tuple[cfg.Opt, ...] = (
         help="Minutes before its start from which on a lease keeps its hosts.",
     ),
     cfg.IntOpt(
+        "preemption_notice",
+        default=0,
+        min=0,
+        max=1440,
+        help="Minutes before a start at which the owners of preemptible servers in its way are told, and its hosts are "
+        "closed to others; 0: they are not told.",
+    ),
+    cfg.IntOpt(
         "repack_most_moves",
         default=10,
         min=0,

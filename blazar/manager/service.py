@@ -75,6 +75,7 @@ from blazar.manager.subscriptions.delivery import Delivery
 from blazar.manager.subscriptions.service import SubscriptionService
 from blazar.manager.surgery.service import SurgeryService
 from blazar.manager.surgery.transfers import TransferService
+from blazar.manager.use.preemption import PreemptionWork
 from blazar.manager.waiting.waiting_list import WaitingList
 from blazar.model.base.clock import Clock
 from blazar.model.base.errors import StoreUnavailable
@@ -217,15 +218,7 @@ class ManagerService:
         self.ranking = Ranking(runtime)
         requested = (self.ranking, self.delivery, waiting_list, self.prolongation, self.series_work, self.key_expiry)
         told = (self.sampling, self.capacity_records, self.usage_days, self.closing, self.recomputation)
-        kept = (
-            self.monitor,
-            self.enabler,
-            self.maintenance_work,
-            self.drift,
-            *self.power_work,
-            self.energy_work,
-            *told,
-        )
+        kept = (*self._resource_work, *told)
         self.journal, self.journal_numbering = JournalService(runtime), JournalNumbering(runtime)
         self.carriers: tuple[BackgroundThread, ...] = (self.claims, self.outbox, self.journal_numbering, refused)
         self.parts: tuple[BackgroundThread, ...] = (self.engine, *requested, *kept, *self.sweeps)
@@ -265,6 +258,9 @@ class ManagerService:
         self._add_money(runtime, kinds)
         self.power_work = make_power_work(runtime, kinds)
         self.power, self.energy_work = PowerService(runtime, kinds), EnergyWork(runtime)
+        self.preemption_work = PreemptionWork(runtime)
+        idle = (*self.power_work, self.energy_work, self.preemption_work)
+        self._resource_work = (self.monitor, self.enabler, self.maintenance_work, self.drift, *idle)
         self.maintenances = MaintenanceService(runtime, wake=self.maintenance_work.wake)
 
     def _extendable_until(self, lease: Lease) -> datetime | None:

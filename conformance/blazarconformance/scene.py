@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from blazar.enforcement import Enforcement, Filter
-from blazar.manager.common.notifications import SERVERS_MOVED, Parties
+from blazar.manager.common.notifications import SERVERS_MOVED, SERVERS_PREEMPTED, Parties
 from blazar.manager.common.settings import Settings
 from blazar.manager.service import ManagerService, Plugins
 from blazar.model.base.json_text import Json
@@ -20,6 +20,7 @@ from blazar.model.leases.requests import LeaseChange, LeaseRequest, ReservationC
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import Resource
+from blazar.model.use.preemption import Preemption
 from blazar.resources.contract.evacuation import MovedServer
 from blazar.resources.contract.type import ResourceType
 from blazar.store.store import Store
@@ -51,6 +52,9 @@ class _Told:
 
     def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
         self.types.append(SERVERS_MOVED)
+
+    def notify_preempted(self, project_id: str, told: Collection[Preemption]) -> None:
+        self.types.append(SERVERS_PREEMPTED)
 
 
 class Scene:

@@ -190,6 +190,20 @@ def test_a_snapshot_belongs_to_the_servers_project_and_is_found_by_reservation(s
             call()
 
 
+def test_a_server_has_keys_of_ours_until_they_are_removed(site, compute):
+    host = site.hosts[0]
+    server = site.boot(host)
+    compute.set_server_metadata(server.id, {"blazar:ends_at": "then", "blazar:other": "x", "color": "red"})
+    compute.set_server_metadata(server.id, {"blazar:ends_at": "later", "blazar:none": None})
+    (found,) = compute.servers_on(host)
+    assert found.metadata == {"blazar:ends_at": "later", "blazar:other": "x"}
+    compute.set_server_metadata(server.id, {"blazar:ends_at": None, "blazar:other": None})
+    (found,) = compute.servers_on(host)
+    assert found.metadata == {}
+    with pytest.raises(NotFound):
+        compute.set_server_metadata("3e5e19b5-4ee1-4d0c-b1ee-000000000000", {"blazar:ends_at": "then"})
+
+
 def test_a_running_server_moves_live(site, compute):
     host, other = site.hosts[:2]
     server = site.boot(host)

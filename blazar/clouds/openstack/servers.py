@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -115,6 +116,16 @@ class OpenStackServers:
         except Conflict as error:
             raise CloudUnavailable(f"server {server_id} cannot be deleted yet: {error.message}") from error
 
+    def set_server_metadata(self, server_id: str, metadata: Mapping[str, str | None]) -> None:
+        """Set keys in one call, and remove others by one each; a key that is not there is no error."""
+        path = f"/servers/{quote(server_id, safe='')}/metadata"
+        values = {key: value for key, value in metadata.items() if value is not None}
+        if values:
+            self._nova.call("POST", path, body={"metadata": values}, microversion=SERVERS)
+        for key in metadata.keys() - values.keys():
+            with suppress(NotFound):
+                self._nova.call("DELETE", f"{path}/{quote(key, safe='')}", microversion=SERVERS)
+
     def begin_snapshot(self, server_id: str, name: str, metadata: Mapping[str, str]) -> None:
         """Begin to make an image of a server, and make the server's project its owner."""
         server = self._nova.get(f"/servers/{server_id}", microversion=SERVERS)["server"]
@@ -211,6 +222,7 @@ def _server(item: Json) -> Server:
         amounts=amounts_of(flavor),
         created_at=item.get("created", ""),
         hints=None if "scheduler_hints" not in item else hints_of(item),
+        metadata={key: value for key, value in (item.get("metadata") or {}).items() if key.startswith("blazar:")},
     )
 
 

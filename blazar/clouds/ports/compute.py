@@ -98,7 +98,7 @@ class Server:
 
     ``flavor`` is the name of its flavor, which may be deleted; ``extra_specs`` and ``amounts`` are those of the flavor
     when the server was booted or resized. ``created_at`` is ISO 8601. ``hints`` are the reservations that it was booted
-    into by a hint; None where that is not known.
+    into by a hint; None where that is not known. ``metadata`` are the keys of ours, which begin with ``blazar:``.
     """
 
     id: str
@@ -113,6 +113,7 @@ class Server:
     amounts: Amounts = field(default_factory=Amounts)
     created_at: str = ""
     hints: frozenset[str] | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +194,7 @@ CHANGES = frozenset(
         "create_server_group",
         "delete_server_group",
         "begin_server_deletion",
+        "set_server_metadata",
         "begin_snapshot",
         "set_image_owner",
         "begin_migration",
@@ -273,6 +275,10 @@ class Servers(Protocol):
     def begin_server_deletion(self, server_id: str) -> None:
         """Begin to force-delete a server, also a locked or broken one. It is gone when it is no longer listed.
         A server that does not exist is no error."""
+
+    def set_server_metadata(self, server_id: str, metadata: Mapping[str, str | None]) -> None:
+        """Set keys that the server itself can read, and remove those whose value is None; others stay. NotFound;
+        Conflict by its state."""
 
 
 class Migrations(Protocol):

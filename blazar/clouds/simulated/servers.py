@@ -78,6 +78,13 @@ class SimulatedServers(SimulatedService):
                 server.gone_at = (now + self._durations.deletion).isoformat()
                 state.remove_gone(now)
 
+    def set_server_metadata(self, server_id: str, metadata: Mapping[str, str | None]) -> None:
+        """Set and remove keys of a server."""
+        with self._calls.changing("set_server_metadata") as state:
+            server = _look_up_server(state, server_id, self._clock.now())
+            kept = {key: value for key, value in server.metadata.items() if key not in metadata}
+            server.metadata = kept | {key: value for key, value in metadata.items() if value is not None}
+
     def begin_migration(self, server_id: str, service_name: str, *, live: bool) -> None:
         """Begin to migrate a server; a running one live or cold, a stopped one only cold."""
         with self._calls.changing("begin_migration") as state:
@@ -166,6 +173,7 @@ def server_of(server: ServerState, now: datetime) -> Server:
         dict(server.extra_specs),
         Amounts.of({"VCPU": server.vcpus, "MEMORY_MB": server.memory_mb, "DISK_GB": server.disk_gb}),
         server.created_at,
+        metadata={key: value for key, value in server.metadata.items() if key.startswith("blazar:")},
     )
 
 

@@ -15,6 +15,7 @@ from blazar.messaging import oslo_messaging
 from blazar.model.base.clock import iso
 from blazar.model.leases.descriptions import describe_lease, describe_reservation
 from blazar.model.leases.lease import Lease
+from blazar.model.use.preemption import Preemption
 from blazar.resources.contract.evacuation import MovedServer
 
 LOG = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ TRANSFERRED = "lease.transferred"
 WARNING_OFF = "lease.event.before_end_lease.stop"
 REMINDED = "lease.reminded"
 SERVERS_MOVED = "servers.moved"
+SERVERS_PREEMPTED = "servers.before_end"
 
 
 def event_notification(event_type: str) -> str:
@@ -79,6 +81,9 @@ class Notifier(Protocol):
     def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
         """Emit the notification that servers of a project, which belong to no lease, were moved. Never raises."""
 
+    def notify_preempted(self, project_id: str, told: Collection[Preemption]) -> None:
+        """Emit the notification that preemptible servers of a project will be deleted. Never raises."""
+
 
 class MessagingNotifier:
     """Emits over oslo.messaging, with priority INFO; drivers, topics and transport are set in the configuration.
@@ -110,11 +115,18 @@ class MessagingNotifier:
 
     def notify_moved(self, project_id: str, servers: Collection[MovedServer]) -> None:
         """Emit the notification that servers of a project were moved."""
+        self._send_to_project(SERVERS_MOVED, project_id, render_moves(project_id, servers))
+
+    def notify_preempted(self, project_id: str, told: Collection[Preemption]) -> None:
+        """Emit the notification that preemptible servers of a project will be deleted."""
+        self._send_to_project(SERVERS_PREEMPTED, project_id, render_preempted(project_id, told))
+
+    def _send_to_project(self, notification: str, project_id: str, payload: Mapping[str, Any]) -> None:
         try:
-            self._send({}, SERVERS_MOVED, render_moves(project_id, servers))
+            self._send({}, notification, payload)
         except Exception:
             # As above.
-            LOG.exception("Notification %s to project %s could not be sent", SERVERS_MOVED, project_id)
+            LOG.exception("Notification %s to project %s could not be sent", notification, project_id)
 
 
 def render_payload(
@@ -144,5 +156,16 @@ def render_moves(project_id: str, servers: Collection[MovedServer]) -> dict[str,
         "servers": [
             {"id": server.id, "user_id": server.user_id, "live": server.live, "moved_at": iso(server.moved_at)}
             for server in servers
+        ],
+    }
+
+
+def render_preempted(project_id: str, told: Collection[Preemption]) -> dict[str, Any]:
+    """Return what a project is told of its preemptible servers that go: when, and not for whom."""
+    return {
+        "project_id": project_id,
+        "servers": [
+            {"id": p.server.id, "user_id": p.server.user_id, "ends_at": iso(p.ends_at), "saved": p.server.saved}
+            for p in told
         ],
     }

@@ -72,6 +72,7 @@ class Settings:
     histories of the past leases of a project have together (None: any number), ``keep_journal`` for how long it is
     kept what was done to other objects (None: for ever). ``provider`` is who is to be paid, as bills name it.
     ``use_policies`` say which leases are released because nobody uses them, ``reports`` by whose days reports are.
+    Preemptible servers are told ``preemption_notice`` before a start deletes them (zero: not at all).
     ``power`` says which hosts sleep while nobody needs them, ``repack`` which leases may get other hosts.
     ``event_source`` is what messages to subscribers name as their source, and ``mail_pause`` the time between two mails
     of a subscription. ``own_events`` are those of their own leases that users are told by mail from the first on.
@@ -127,6 +128,7 @@ class Settings:
     kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
     immediate_timeout: timedelta = timedelta(seconds=45)
     use_policies: UsePolicies = UsePolicies()
+    preemption_notice: timedelta = timedelta(0)
     power: PowerSettings = PowerSettings()
     repack: RepackSettings = RepackSettings()
     reports: ReportSettings = ReportSettings()

@@ -9,6 +9,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from blazar.model.journal.entries import (
+    ENDS_AT,
     EXTENDABLE_UNTIL,
     LIMIT,
     MAINTENANCE_END,
@@ -16,10 +17,12 @@ from blazar.model.journal.entries import (
     PERIOD_END,
     PERIOD_START,
     REMINDER,
+    SAVED,
     SHARE,
     TAKEN,
     UNIT,
     NumberedEntry,
+    ObjectType,
     Verb,
 )
 from blazar.model.maintenance.windows import Outcome
@@ -46,6 +49,11 @@ def find_warning(entry: NumberedEntry, reader: Subscription) -> LeaseWarning | N
     zone = reader.time_zone
     changes = {change.field: change.after for change in entry.past.changes}
     match entry.past.verb:
+        case Verb.BEFORE_END if entry.about.object_type is ObjectType.SERVER:
+            is_saved = changes[SAVED] == "true"
+            image = "An image of it is being made." if is_saved else "No image of it is made: save your work before."
+            end = write_zulu(changes[ENDS_AT], zone)
+            return LeaseWarning(f"is deleted at {end}", ["A lease needs its host.", image])
         case Verb.BEFORE_END:
             end = write_zulu((entry.snapshot or {})["end_date"], zone)
             return LeaseWarning(f"ends at {end}", _explain_end(entry.about.id, changes, zone))

@@ -32,6 +32,8 @@ MAINTENANCE_START, MAINTENANCE_END = "maintenance_start_date", "maintenance_end_
 SHARE, LIMIT, TAKEN, UNIT = "share", "limit", "taken", "unit"
 PERIOD_START, PERIOD_END = "period_start", "period_end"
 """Of a budget: which share in percent is reached, by what, in which period."""
+ENDS_AT, SAVED = "ends_at", "saved"
+"""Of a preemptible server: when it is deleted, and whether an image of it is made before."""
 WHY = "why"
 """Not a key of an object: what an operator says for doing it, in own words."""
 REMINDERS = "reminders"
@@ -60,6 +62,7 @@ class ObjectType(StrEnum):
     PRICE_LIST = "price_list"
     CHARGE = "charge"
     BUDGET = "budget"
+    SERVER = "server"
     SERVICE = "service"
 
 

@@ -20,11 +20,13 @@ from blazar.model.billing.ledger import Closing
 from blazar.model.billing.published import Publication
 from blazar.model.feeds import Feed
 from blazar.model.journal.entries import (
+    ENDS_AT,
     LIMIT,
     LONGEST,
     MOST_CHANGES,
     PERIOD_END,
     PERIOD_START,
+    SAVED,
     SHARE,
     TAKEN,
     UNIT,
@@ -41,6 +43,7 @@ from blazar.model.power.states import HostPower
 from blazar.model.resources.resource import Resource, ResourceProperty
 from blazar.model.series.details import Series, SeriesStatus
 from blazar.model.series.rule_text import rule_text
+from blazar.model.use.preemption import Preemption
 from blazar.model.use.resource_hours import ReachedShare
 
 Fields = Mapping[str, object]
@@ -267,6 +270,16 @@ def tell_reached(reached: ReachedShare, *, at: datetime) -> JournalEntry:
     about = Subject(ObjectType.BUDGET, str(id_), name, reached.project_id)
     own_id = str(uuid.uuid5(id_, str(reached.share)))
     return JournalEntry(about, at, Verb.REACHED, None, compare_fields({}, fields), id=own_id)
+
+
+def tell_preemption(preemption: Preemption, *, at: datetime, withdrawn: bool = False) -> JournalEntry:
+    """Return that the owner of a server was told when it is deleted, or that it stays after all."""
+    server = preemption.server
+    about = Subject(ObjectType.SERVER, server.id, server.name, server.project_id, server.user_id)
+    if withdrawn:
+        return JournalEntry(about, at, Verb.KEPT)
+    changes = compare_fields({}, {ENDS_AT: preemption.ends_at, SAVED: server.saved})
+    return JournalEntry(about, at, Verb.BEFORE_END, None, changes)
 
 
 def tell_closing(closing: Closing, currency: str, *, at: datetime) -> JournalEntry | None:

@@ -20,7 +20,7 @@ _ALL = "*"
 _UNTOLD = frozenset({Verb.LEFT_OUT})
 """Verbs of entries that say something about the journal, and not about what has happened."""
 
-OF_MEMBERS = ("lease", "series", "subscription", "budget", "charge")
+OF_MEMBERS = ("lease", "series", "subscription", "budget", "charge", "server")
 OF_OPERATORS = (*OF_MEMBERS, "resource", "property", "maintenance", "feed", "service")
 """Nouns of events that members, and operators, may be told of."""
 

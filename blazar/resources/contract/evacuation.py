@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a resource type may have that can move servers away, and the values of that.
+"""What a resource type may have that can move servers away, or tells them that they go, and the values of that.
 
-Those of others, for leases of the kind ``best_effort``; and those of a lease in use itself, before its resources are in
-maintenance.
+Those of others are moved for leases of the kind ``best_effort``; those of a lease in use itself, before its resources
+are in maintenance. Preemptible ones are told.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from blazar.calendar.evacuation.values import EvacuationPlan, NotEnough
 from blazar.model.base.amounts import Amounts
 from blazar.model.resources.resource import Resource
+from blazar.model.use.preemption import PreemptedServer
 from blazar.resources.contract.values import Done, Progress, Task
 
 
@@ -117,3 +118,20 @@ class MovesServers:
     def stop_moving(self, task: Task, source: Resource) -> Progress:
         """Ensure that no server moves from a resource any more; Done when none does."""
         return Done()
+
+
+class Preempts:
+    """How servers that have to make way are told before. By default there are none."""
+
+    def give_notice(self, task: Task, ends_at: datetime) -> tuple[PreemptedServer, ...]:
+        """Ensure that the servers which the start of a reservation deletes say when that is; return them.
+
+        An image of those whose owners want one is begun. Called several times before a start: more may have come.
+        """
+        return ()
+
+    def withdraw_notice(self, resource: Resource, reservation_id: str, server_ids: Collection[str]) -> None:
+        """Ensure that servers on a resource no longer say when they go, and that it is open to others again.
+
+        A reservation does not start there as it was told. Servers that are gone are no error.
+        """

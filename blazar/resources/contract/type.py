@@ -16,7 +16,7 @@ from blazar.model.leases.reservation import NO_CONTENT, Content, Reservation
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.requirements import Anything, Requirement, property_keys
 from blazar.model.resources.resource import Resource, ResourceKind
-from blazar.resources.contract.evacuation import Evacuates, MovesServers
+from blazar.resources.contract.evacuation import Evacuates, MovesServers, Preempts
 from blazar.resources.contract.plugin import Plugin, check_members, defines
 from blazar.resources.contract.probes import ReportsUse
 from blazar.resources.contract.values import Action, Child, Done, Given, Progress, Rank, Reference, Task
@@ -175,7 +175,9 @@ class Operates:
         return f"is of type {task.reservation.resource_type}, which stays with the project that it was made for"
 
 
-class ResourceType(ReadsRequests, NeedsQuotas, ReportsUse, ListsCloud, Operates, Evacuates, MovesServers, Plugin):
+class ResourceType(
+    ReadsRequests, NeedsQuotas, ReportsUse, ListsCloud, Operates, Evacuates, MovesServers, Preempts, Plugin
+):
     """A resource type. It has ``demand`` or ``children``, one of the two, and what else it needs not by default.
 
     ``start``, ``end``, ``prepare``, ``before_end`` and ``restore`` are idempotent: they read the present state and
@@ -189,6 +191,7 @@ class ResourceType(ReadsRequests, NeedsQuotas, ReportsUse, ListsCloud, Operates,
         ("prepare", "must_prepare_again"),
         ("room_limit", "plan_room", "make_room", "moved"),
         ("pace", "load", "move_servers", "stop_moving"),
+        ("give_notice", "withdraw_notice"),
     )
     rank: Rank = Rank.COMPUTE
     """When its reservations end among those of their lease."""

@@ -61,7 +61,7 @@ def select_surplus(servers: Iterable[Server], capacity: Amounts, promised: Amoun
 
 
 class Preemptibles:
-    """Makes room for reserved capacity on shared hosts."""
+    """Finds the preemptible servers in the way of reserved capacity on shared hosts, and makes room for it."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._compute = cloud.compute
@@ -74,20 +74,28 @@ class Preemptibles:
         aggregate of a reservation.
         """
         host = str(resource.attributes["service_name"])
-        servers = self._compute.servers_on(host)
-        if not any(is_preemptible(server) for server in servers):
-            return 0
-        promised = Amounts()
-        for name, total in self._placement.reserved_totals(resource.name).items():
-            flavor = self._compute.flavor(reservation_id_of(name))
-            if flavor is not None:
-                promised += amounts_of_flavor(flavor).times(total)
-        evicted = select_surplus((s for s in servers if not _is_in_slot(s)), resource.capacity, promised)
+        evicted = self.find_surplus(resource)
         for server in evicted:
             LOG.info("Preemptible server %s of project %s makes room on host %s", server.id, server.project_id, host)
             self._compute.begin_server_deletion(server.id)
         gone = {server.id for server in evicted}
         return sum(server.id in gone for server in self._compute.servers_on(host)) if evicted else 0
+
+    def find_surplus(self, resource: Resource, *, coming: str = "", count: int = 0) -> tuple[Server, ...]:
+        """Return the preemptible servers on a host that do not fit beside all reserved capacity there.
+
+        ``coming`` is a reservation that has not started, and gets capacity for so many servers there.
+        """
+        servers = self._compute.servers_on(str(resource.attributes["service_name"]))
+        if not any(is_preemptible(server) for server in servers):
+            return ()
+        totals = {reservation_id_of(n): total for n, total in self._placement.reserved_totals(resource.name).items()}
+        promised = Amounts()
+        for reservation_id, total in {**totals, **({coming: count} if count else {})}.items():
+            flavor = self._compute.flavor(reservation_id)
+            if flavor is not None:
+                promised += amounts_of_flavor(flavor).times(total)
+        return select_surplus((s for s in servers if not _is_in_slot(s)), resource.capacity, promised)
 
 
 def amounts_of_flavor(flavor: Flavor) -> Amounts:

@@ -37,6 +37,7 @@ from blazar.resources.hosts.evacuation import Emptying
 from blazar.resources.hosts.migrations import HostMigrations
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.parameters import REQUIREMENTS, SCHEMA, HostParameters
+from blazar.resources.hosts.preemption import HostNotices, HostPreemption
 from blazar.resources.hosts.servers import HostMoves, WholeHostUse
 from blazar.resources.hosts.snapshots import Snapshots
 from blazar.resources.hosts.topology import FIELDS, check_keys
@@ -44,7 +45,7 @@ from blazar.resources.hosts.topology import FIELDS, check_keys
 RESOURCE_TYPE = "physical:host"
 
 
-class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
+class PhysicalHost(WholeHostUse, HostMoves, HostNotices, ResourceType):
     """The resource type ``physical:host``."""
 
     resource_type = RESOURCE_TYPE
@@ -64,6 +65,7 @@ class PhysicalHost(WholeHostUse, HostMoves, ResourceType):
         self._aggregates = ReservationAggregates(cloud.compute, settings.aggregates)
         self._compute = cloud.compute
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
+        self._preempting = HostPreemption(cloud.compute, settings.aggregates, self._snapshots)
         freepool = Freepool(cloud.compute, settings.aggregates)
         self._migrations = HostMigrations(cloud, self._aggregates, freepool)
         self._emptying = Emptying(cloud, freepool, settings.evacuation)

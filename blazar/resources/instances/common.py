@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import ClassVar, Protocol, Self
 
 from oslo_config import cfg
@@ -22,6 +23,7 @@ from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.requirements import Requirement, matches
 from blazar.model.resources.resource import HOST, Resource
+from blazar.model.use.preemption import PreemptedServer
 from blazar.resources.contract.actions import (
     BEFORE_END,
     RECHECK_SOON,
@@ -37,6 +39,7 @@ from blazar.resources.contract.type import ResourceType
 from blazar.resources.contract.values import Action, Done, NotYet, Progress, Task, Unusable, UsageNeeded
 from blazar.resources.hosts.aggregates.freepool import NotInFreepool
 from blazar.resources.hosts.options import HostSettings
+from blazar.resources.hosts.preemption import PreemptionNotices
 from blazar.resources.hosts.snapshots import Snapshots
 from blazar.resources.instances.reservation_flavor import ServerTemplate, flavor_name
 from blazar.resources.instances.reserved_capacity import CapacityEnsurer
@@ -143,6 +146,7 @@ class Instances(InstanceUse, ResourceType, ABC):
         self._compute = cloud.compute
         self._capacity = CapacityEnsurer(cloud, settings.aggregates)
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
+        self._notices = PreemptionNotices(cloud.compute, self._snapshots)
 
     # What differs
 
@@ -213,6 +217,15 @@ class Instances(InstanceUse, ResourceType, ABC):
         if opened.evicted:
             return NotYet(RECHECK_SOON, f"{spell_count(opened.evicted, 'preemptible server')} being deleted")
         return Done(opened.cloud_ids)
+
+    def give_notice(self, task: Task, ends_at: datetime) -> tuple[PreemptedServer, ...]:
+        """Ensure that the preemptible servers for which the reserved capacity leaves no room say when they go."""
+        found = self._capacity.find_preempted(task)
+        return tuple(told for host, servers in found for told in self._notices.give(host, servers, ends_at))
+
+    def withdraw_notice(self, resource: Resource, reservation_id: str, server_ids: Collection[str]) -> None:
+        """Ensure that servers on a host no longer say when they go."""
+        self._notices.withdraw(server_ids)
 
     def before_end(self, task: Task) -> Progress:
         """Ensure an image of every server, if that is the action."""

@@ -10,7 +10,7 @@ the class, so that Placement allows no more servers on a host than were promised
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from blazar.clouds.ports import Cloud
@@ -87,6 +87,12 @@ class CapacityEnsurer:
             # Last, so that a project that can boot finds capacity.
             self._flavor.give_access(task, starting=starting)
         return Opened(_cloud_ids_of(task, group, aggregate), left)
+
+    def find_preempted(self, task: Task) -> Iterator[tuple[Resource, tuple[Server, ...]]]:
+        """Yield the hosts of a reservation before its start, with the preemptible servers that this deletes."""
+        for resource in task.resources:
+            count = task.counts[resource.id]
+            yield resource, self._preemptibles.find_surplus(resource, coming=task.reservation.id, count=count)
 
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return how much reserved capacity is in use on each host, by calendar id."""

@@ -15,6 +15,7 @@ export const TYPES: readonly (Choice & { operators?: boolean })[] = [
   { value: "feed", text: "feeds" },
   { value: "subscription", text: "subscriptions" },
   { value: "budget", text: "budgets" },
+  { value: "server", text: "preemptible servers" },
   { value: "resource", text: "resources", operators: true },
   { value: "property", text: "properties", operators: true },
   { value: "maintenance", text: "maintenance", operators: true },
@@ -52,6 +53,7 @@ const OF_TYPES: Readonly<Record<string, readonly string[]>> = {
   price_list: ["created"],
   charge: ["created"],
   budget: ["reached"],
+  server: ["before_end", "kept"],
   service: ["configured"],
 };
 

@@ -282,6 +282,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   charge: "charge",
   budget: "budget",
   subscription: "subscription",
+  server: "preemptible server",
 };
 
 /** Returns what an entry of the journal is about, in words: a resource by its kind, as "host node-7". */

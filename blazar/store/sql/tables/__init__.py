@@ -27,6 +27,7 @@ from blazar.store.sql.tables.report_tables import capacity_days, demand_days, de
 from blazar.store.sql.tables.resource_tables import (
     findings,
     inventory_versions,
+    preemptions,
     resource_capabilities,
     resource_properties,
     resources,
@@ -52,4 +53,4 @@ __all__ += [
 __all__ += ["accounts", "charges", "outages", "planned"]
 __all__ += ["maintenance_leases", "maintenance_resources", "maintenance_windows", "occurrences", "series"]
 __all__ += ["delivery_failures", "subscriptions"]
-__all__ += ["host_power", "power_log", "turns"]
+__all__ += ["host_power", "power_log", "preemptions", "turns"]

@@ -97,3 +97,21 @@ findings = sa.Table(
     sa.Column("next_at", UTC_TIME),
     sa.Index(None, "lease_id"),
 )
+
+# Preemptible servers that were told when they are deleted: a row goes soon after that, or when it is withdrawn. Without
+# foreign keys: what needs the resource may be gone before the owner of the server is told that it stays.
+preemptions = sa.Table(
+    "preemptions",
+    metadata,
+    sa.Column("server_id", sa.String(64), primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("project_id", sa.String(255), nullable=False),
+    sa.Column("user_id", sa.String(255), nullable=False),
+    sa.Column("resource_id", sa.Integer, nullable=False),
+    # Whether its owner wants an image of it before.
+    sa.Column("saved", sa.Boolean, nullable=False),
+    # Which reservation needs its resource, and of which type that is.
+    sa.Column("reservation_id", Id, nullable=False),
+    sa.Column("resource_type", sa.String(66), nullable=False),
+    sa.Column("ends_at", UTC_TIME, nullable=False),
+)
