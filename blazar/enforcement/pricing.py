@@ -9,7 +9,7 @@ from datetime import datetime
 from blazar.enforcement.values import AllocatedResource, LeaseView
 from blazar.model.base.clock import to_second
 from blazar.model.base.window import Window
-from blazar.model.billing.price_lists import PriceList
+from blazar.model.billing.price_lists import PriceList, find_list
 from blazar.model.billing.prices import PricedAmount, QuotedLease
 from blazar.model.billing.spending import ProjectSpending, plan_quoted
 from blazar.model.billing.uses import choose_skus, size_power
@@ -21,17 +21,17 @@ def describe_lease(
     lease: Lease, window: Window, found: Iterable[AllocatedResource], lists: Sequence[PriceList], *, now: datetime
 ) -> QuotedLease:
     """Return what is priced of a lease that is booked now for a window, with these resources."""
+    booked_at = to_second(now)
+    prices = find_list(lists, booked_at, window.start)
+    if prices is None:
+        return QuotedLease((), window, lease.project_id, booked_at)
     places = {reservation.id: number for number, reservation in enumerate(lease.asked_for)}
     numbers = {r.id: places[r.parent or r.id] for r in lease.reservations}
-    quoted = QuotedLease((), window, lease.project_id, to_second(now))
-    prices = quoted.choose_list(lists)
-    if prices is None:
-        return quoted
     parts = list(found)
     booked = [(p.reservation_id, measure_amounts(p.resource.kind, p.count, p.per_instance)) for p in parts]
     chosen = choose_skus(booked, [p.resource for p in parts], prices)
-    measures = {price.sku: price.measure for price in prices.prices}
-    amounts: dict[tuple[str, str], PricedAmount] = {}
+    measures = prices.measures
+    sums: dict[tuple[str, str, int], int] = {}
     for (reservation_id, sizes), skus in zip(booked, chosen, strict=True):
         for sku, total in skus.items():
             if measures[sku] == KWH:
@@ -39,10 +39,13 @@ def describe_lease(
                 amount, total = size_power(sizes) * total, 1
             elif not (amount := sizes[measures[sku]]):
                 continue
-            key, number = (reservation_id, sku), numbers[reservation_id]
-            more = amounts[key].amount if key in amounts else 0
-            amounts[key] = PricedAmount(reservation_id, number, sku, measures[sku], amount + more, total)
-    return QuotedLease(tuple(amounts.values()), window, lease.project_id, quoted.booked_at)
+            key = reservation_id, sku, total
+            sums[key] = sums.get(key, 0) + amount
+    amounts = [
+        PricedAmount(reservation_id, numbers[reservation_id], sku, measures[sku], amount, total)
+        for (reservation_id, sku, total), amount in sums.items()
+    ]
+    return QuotedLease(tuple(amounts), window, lease.project_id, booked_at)
 
 
 def add_lease(spending: ProjectSpending | None, view: LeaseView, now: datetime) -> ProjectSpending | None:

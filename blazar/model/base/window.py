@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from blazar.model.base.clock import later, zulu
 from blazar.model.base.errors import InvalidInput, query_field
@@ -23,7 +23,8 @@ class Window:
 
     def __post_init__(self) -> None:
         for instant in (self.start, self.end):
-            if instant.utcoffset() != timedelta(0):
+            # Nearly all are in this very one: the others are asked.
+            if instant.tzinfo is not UTC and instant.utcoffset() != timedelta(0):
                 raise ValueError(f"{instant!r} is not in UTC")
             if instant.microsecond:
                 raise ValueError(f"{instant!r} is not a whole second")

@@ -134,8 +134,15 @@ class Charge:
         return self.stated_in or self.line.month
 
 
-WHOLE = Fraction(1)
-"""The factor, or the share, that changes nothing."""
+WHOLE, NOTHING = Fraction(1), Fraction(0)
+"""The factor, or the share, that changes nothing; and the share of which nothing is left."""
+
+
+def multiply(factor: Fraction, other: Fraction) -> Fraction:
+    """Return the product of two factors, most of which change nothing: to multiply fractions takes time."""
+    if other is WHOLE or other == 1:
+        return factor
+    return other if factor is WHOLE or factor == 1 else factor * other
 
 
 def price_seconds(unit_nano: int, factor: Fraction, resource_seconds: int, share: Fraction = WHOLE) -> int:

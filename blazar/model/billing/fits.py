@@ -11,7 +11,7 @@ from typing import Protocol
 
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import NANO, window_of_month
-from blazar.model.billing.hours import FactorTime, split_by_hours
+from blazar.model.billing.hours import split_by_hours
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import QuotedLease
 from blazar.model.use.resource_hours import epoch
@@ -141,11 +141,8 @@ def _list_edges(prices: PriceList, window: Window) -> Iterator[datetime]:
     before: Fraction | None = None
     begin, end = epoch(window.start), epoch(window.end)
     for hour in range(begin, end, 3600) if prices.hours else ():
-        for piece in sorted(split_by_hours(prices.hours, prices.zone, hour, min(hour + 3600, end)), key=_start_of):
-            if before is not None and piece.factor != before:
-                yield datetime.fromtimestamp(piece.start, UTC)
-            before = piece.factor
-
-
-def _start_of(piece: FactorTime) -> int:
-    return piece.start
+        pieces = split_by_hours(prices.week, prices.zone, hour, min(hour + 3600, end))
+        for start, factor in sorted((start, factor) for factor, _, start, _ in pieces):
+            if before is not None and factor != before:
+                yield datetime.fromtimestamp(start, UTC)
+            before = factor

@@ -7,15 +7,18 @@ comes twice and so does its factor, and where it goes forward, what would begin 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 from math import prod
 from zoneinfo import ZoneInfo
 
 from blazar.model.base.week_hours import DAY, WEEK, WeekHours
+from blazar.model.billing.charges import WHOLE
 
 _MONDAY = 3 * DAY
 """From the begin of a week to that of the epoch, which was a Thursday."""
@@ -31,75 +34,103 @@ class HoursFactor(WeekHours):
     """The hash of a fraction takes long."""
 
 
-@dataclass(frozen=True, slots=True)
-class FactorTime:
-    """The seconds of a span that have a factor, and the instants between which all of them are."""
-
-    factor: Fraction
-    seconds: int
-    start: int
-    end: int
+FactorTime = tuple[Fraction, int, int, int]
+"""The seconds of a span that have a factor, and the instants between which all of them are: factor, seconds, both."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Week:
-    """A week in parts: where each begins and ends, and the number of its factor."""
+class FactorWeek:
+    """The factors of a week, and the parts of it that have one each, in their order.
+
+    Of each part it has the ``edges`` at which it begins, the number of its factor, and by the numbers of all factors:
+    how long they hold in the week before it, when they begin after it, and when they ended before it. The last two
+    may be in the week after, or before. ``totals`` are how long they hold in all.
+    """
 
     factors: tuple[Fraction, ...]
-    parts: tuple[tuple[int, int, int], ...]
+    edges: tuple[int, ...]
+    numbers: tuple[int, ...]
+    sums: tuple[tuple[int, ...], ...]
+    begins: tuple[tuple[int, ...], ...]
+    ends: tuple[tuple[int, ...], ...]
+    totals: tuple[int, ...]
+
+    @classmethod
+    def of(cls, hours: Sequence[HoursFactor]) -> FactorWeek:
+        """Return the week of some factors; those of several that hold at once are multiplied."""
+        starts = {(day * DAY + band.start) % WEEK for band in hours for day in band.days}
+        overs = {(day * DAY + band.start + band.length) % WEEK for band in hours for day in band.days}
+        edges = sorted({0, *starts, *overs})
+        parts = [prod((band.factor for band in hours if band.holds_at(edge)), start=WHOLE) for edge in edges]
+        factors = tuple(dict.fromkeys(parts))
+        numbers = tuple(map(factors.index, parts))
+        after = [*edges[1:], WEEK]
+        lengths = [
+            [over - edge if number == part else 0 for edge, over, part in zip(edges, after, numbers, strict=True)]
+            for number in range(len(factors))
+        ]
+        sums = zip(*([0, *accumulate(some)][:-1] for some in lengths), strict=True)
+        begins = [_list_nexts(edges, [n == part for part in numbers]) for n in range(len(factors))]
+        ends = [_list_lasts(after, [n == part for part in numbers]) for n in range(len(factors))]
+        totals = tuple(map(sum, lengths))
+        turned = tuple(zip(*begins, strict=True)), tuple(zip(*ends, strict=True))
+        return cls(factors, tuple(edges), numbers, tuple(sums), *turned, totals)
+
+    def split(self, start: int, end: int) -> Iterator[FactorTime]:
+        """Yield the factors of a span of local time without a change of clocks, from the begin of some week on."""
+        week, start_at = divmod(start, WEEK)
+        last_week, last_at = divmod(end - 1, WEEK)
+        first, last = bisect_right(self.edges, start_at) - 1, bisect_right(self.edges, last_at) - 1
+        before, until, weeks = self.sums[first], self.sums[last], last_week - week
+        for number, factor in enumerate(self.factors):
+            seconds = weeks * self.totals[number] + until[number] - before[number]
+            begin, over = week * WEEK + self.begins[first][number], last_week * WEEK + self.ends[last][number]
+            if self.numbers[first] == number:
+                seconds, begin = seconds - start_at + self.edges[first], start
+            if self.numbers[last] == number:
+                seconds, over = seconds + last_at + 1 - self.edges[last], end
+            if seconds:
+                yield factor, seconds, begin, over
 
 
-def split_by_hours(hours: tuple[HoursFactor, ...], zone: str, start: int, end: int) -> Iterator[FactorTime]:
-    """Yield the factors of a span with their time, those of several that hold at once multiplied."""
-    if not hours:
-        yield FactorTime(Fraction(1), end - start, start, end)
+def _list_nexts(edges: Sequence[int], holds: Sequence[bool]) -> list[int]:
+    """Return for each part when the next one after it begins of those that hold; there is one at least."""
+    found: list[int] = []
+    following = WEEK + next(edge for edge, one in zip(edges, holds, strict=True) if one)
+    for edge, one in zip(reversed(edges), reversed(holds), strict=True):
+        found.append(following)
+        following = edge if one else following
+    return found[::-1]
+
+
+def _list_lasts(ends: Sequence[int], holds: Sequence[bool]) -> list[int]:
+    """Return for each part when the last one before it ended of those that hold; there is one at least."""
+    return [WEEK - edge for edge in _list_nexts([WEEK - end for end in reversed(ends)], holds[::-1])[::-1]]
+
+
+def split_by_hours(week: FactorWeek, zone: str, start: int, end: int) -> Iterator[FactorTime]:
+    """Yield the factors of a span by the clocks of a zone, with their time."""
+    if len(week.factors) == 1:
+        yield week.factors[0], end - start, start, end
         return
-    week = _plan_week(hours)
     for begin, over, offset in _list_stretches(zone, start, end):
         shift = offset + _MONDAY
-        for time in _split_local(week, begin + shift, over + shift):
-            yield FactorTime(time.factor, time.seconds, time.start - shift, time.end - shift)
-
-
-def _split_local(week: _Week, start: int, end: int) -> Iterator[FactorTime]:
-    """Yield the factors of a span of local time without a change of clocks; whole weeks are multiplied."""
-    first, last = start // WEEK * WEEK, (end - 1) // WEEK * WEEK
-    weeks = (last - first) // WEEK + 1
-    found: dict[int, tuple[int, int, int]] = {}
-    for begin, over, number in week.parts:
-        if weeks == 1 and (first + over <= start or end <= first + begin):
-            continue
-        length = over - begin
-        # What lies before the span of the part in the first week, and after it of that in the last one.
-        before = min(max(start - first - begin, 0), length)
-        after = min(max(last + over - end, 0), length)
-        if seconds := weeks * length - before - after:
-            begins = first + begin + (before if before < length else WEEK)
-            ends = last + over - (after if after < length else WEEK)
-            known, earliest, latest = found.get(number, (0, begins, ends))
-            found[number] = known + seconds, min(earliest, begins), max(latest, ends)
-    for number, times in found.items():
-        yield FactorTime(week.factors[number], *times)
-
-
-@lru_cache(maxsize=256)
-def _plan_week(hours: tuple[HoursFactor, ...]) -> _Week:
-    starts = {(day * DAY + band.start) % WEEK for band in hours for day in band.days}
-    ends = {(day * DAY + band.start + band.length) % WEEK for band in hours for day in band.days}
-    edges = [*sorted({0, *starts, *ends}), WEEK]
-    factors = [prod((band.factor for band in hours if band.holds_at(edge)), start=Fraction(1)) for edge in edges[:-1]]
-    distinct = tuple(dict.fromkeys(factors))
-    return _Week(distinct, tuple(zip(edges, edges[1:], map(distinct.index, factors), strict=False)))
+        for factor, seconds, first, last in week.split(begin + shift, over + shift):
+            yield factor, seconds, first - shift, last - shift
 
 
 def _list_stretches(zone: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """Yield the parts of a span in which clocks have one offset from UTC, with that offset."""
-    years = range(_year_of(start), _year_of(end - 1) + 1)
-    changes = [change for year in years for change in _list_offsets(zone, year)]
-    ends = [*(instant for instant, _ in changes[1:]), end]
-    for (instant, offset), over in zip(changes, ends, strict=True):
-        if (begin := max(start, instant)) < (over := min(end, over)):
-            yield begin, over, offset
+    begin, offset = start, 0
+    for year in range(_year_of(start), _year_of(end - 1) + 1):
+        for instant, now in _list_offsets(zone, year):
+            if instant >= end:
+                break
+            if instant > begin and now != offset:
+                yield begin, instant, offset
+                begin = instant
+            offset = now
+    yield begin, end, offset
 
 
 @lru_cache(maxsize=1024)

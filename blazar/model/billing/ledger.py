@@ -21,7 +21,7 @@ from blazar.model.billing.energy import EnergyRates, list_power_shares, tell_ene
 from blazar.model.billing.power import estimate_energy, estimate_shares
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import LONGEST
-from blazar.model.billing.rating import ChargeTerms, PricedUse, rate, rate_fee
+from blazar.model.billing.rating import ChargeTerms, PricedUse, rate, rate_fee, rate_times
 from blazar.model.billing.uses import BookedUse, LeaseFacts, list_given_back, list_powers, list_priced
 from blazar.model.energy.book import EnergyBook
 
@@ -92,19 +92,22 @@ def plan_account(account: LeaseAccount, facts: LeaseFacts, lists: Sequence[Price
         if begins:
             first = Window(max(span.start, min(begins)), end)
             sums.update({month.start.date().replace(day=1): 0 for month in split_months(first)})
-        for line in _plan_rest(account, span, facts, lists):
-            sums[line.month] += line.nano
+        for month, nano in _plan_rest(account, span, facts, lists):
+            sums[month] += nano
     return dict(sorted(sums.items()))
 
 
-def _plan_rest(account: LeaseAccount, span: Window, facts: LeaseFacts, lists: Sequence[PriceList]) -> list[ChargeLine]:
-    """Return the lines of what is booked in a span."""
+def _plan_rest(
+    account: LeaseAccount, span: Window, facts: LeaseFacts, lists: Sequence[PriceList]
+) -> Iterator[tuple[date, int]]:
+    """Yield what is booked in a span will cost, with the month of each amount."""
     terms = _terms_of(account, facts)
-    lines = list(rate(list_priced(facts, span, lists, is_quote=True), lists, terms))
-    lines += estimate_energy(list_powers(facts, span, lists), lists, terms)
+    for time in rate_times(list_priced(facts, span, lists, is_quote=True), lists, terms):
+        yield date(time.month // 12, time.month % 12 + 1, 1), time.nano
+    for line in estimate_energy(list_powers(facts, span, lists), lists, terms):
+        yield line.month, line.nano
     if account.has_fee and (fee := rate_fee(lists, terms)) is not None:
-        lines.append(fee)
-    return lines
+        yield fee.month, fee.nano
 
 
 def check_planned(planned: Planned, currency: str) -> None:

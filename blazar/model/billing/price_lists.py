@@ -9,30 +9,29 @@ lengths whole seconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
-from math import prod
-from operator import attrgetter
 from typing import TypeVar
 
 from blazar.model.base import dates
 from blazar.model.base.dates import in_body
 from blazar.model.base.errors import InvalidInput, pointer_to
 from blazar.model.base.week_hours import WEEKDAYS
-from blazar.model.billing.charges import DECIMALS, WHOLE
+from blazar.model.billing.charges import DECIMALS, NOTHING, WHOLE, multiply
 from blazar.model.billing.document_parts import DocumentPart
-from blazar.model.billing.hours import HoursFactor
+from blazar.model.billing.hours import FactorWeek, HoursFactor
 from blazar.model.energy.consumption import HALF
 from blazar.model.resources.requirements import Anything, Requirement, matches, property_keys
-from blazar.model.resources.resource import HOST, VOLUME, PropertyValue
+from blazar.model.resources.resource import HOST, VOLUME, PropertyValue, Resource
 from blazar.model.use.resource_hours import GIGABYTE, INSTANCE, KWH, VCPU, measures
 
 T = TypeVar("T")
 
 MOST_PRICES, MOST_PROJECTS, MOST_FACTORS = 200, 1000, 20
+MOST_CHOSEN = 10_000
 _NEEDED = ("currency", "decimals", "valid_from", "time_zone", "prices")
 _OPTIONAL = (
     *("fee", "hours", "lead", "amount", "unused", "projects", "minimum", "round_up"),
@@ -84,6 +83,33 @@ class CancellationShare:
     share: Fraction
 
 
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """What a list says, by what it is asked for."""
+
+    of_sku: Mapping[str, Price]
+    measures: Mapping[str, str]
+    of_measure: Mapping[str, Sequence[Price]]
+    properties: Mapping[str, Sequence[str]]
+    of_project: Mapping[str, Fraction]
+    week: FactorWeek
+    chosen: dict[tuple[object, ...], Price | None]
+    """The price of a measure, by the properties that choose it: as many as were asked for, up to a bound."""
+
+    @classmethod
+    def of(cls, prices: PriceList) -> _Index:
+        of_sku = {price.sku: price for price in prices.prices}
+        of_measure: dict[str, list[Price]] = {}
+        for price in of_sku.values():
+            of_measure.setdefault(price.measure, []).append(price)
+        properties = {
+            measure: sorted(frozenset().union(*(property_keys(price.requirement) for price in some)))
+            for measure, some in of_measure.items()
+        }
+        measures = {sku: price.measure for sku, price in of_sku.items()}
+        return cls(of_sku, measures, of_measure, properties, dict(prices.projects), FactorWeek.of(prices.hours), {})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceList:
     """A version of the prices of a site; keys of the document have the same names, ``zone`` is its ``time_zone``.
@@ -114,39 +140,76 @@ class PriceList:
     lost_is_free: bool = True
     pue: Fraction = WHOLE
     load: Fraction = HALF
+    _index: _Index = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A list is read once, and then asked for each lease that is looked for.
+        object.__setattr__(self, "_index", _Index.of(self))
+
+    @property
+    def measures(self) -> Mapping[str, str]:
+        """Return what each price is of, by its sku."""
+        return self._index.measures
+
+    @property
+    def week(self) -> FactorWeek:
+        """Return the factors of its hours over a week."""
+        return self._index.week
 
     @property
     def prices_energy(self) -> bool:
         """Return whether what hosts draw has a price."""
-        return any(price.measure == KWH for price in self.prices)
+        return KWH in self._index.of_measure
 
     def choose_price(self, measure: str, properties: Mapping[str, PropertyValue]) -> Price | None:
         """Return the first price of a measure that fits a resource with these properties; None: it is free."""
-        fitting = (p for p in self.prices if p.measure == measure and matches(p.requirement, properties))
-        return next(fitting, None)
+        for price in self._index.of_measure.get(measure, ()):
+            if matches(price.requirement, properties):
+                return price
+        return None
+
+    def choose_price_of(self, measure: str, resource: Resource | None) -> Price | None:
+        """Return the first price of a measure that fits a resource, of which nothing may be known; None: it is free."""
+        index = self._index
+        names = index.properties.get(measure, ())
+        known = {} if resource is None or not names else resource.pick(names)
+        # Of what is equal, but not of one type, not the same may be true.
+        key = (measure, *known, *known.values(), *map(type, known.values()))
+        if key in index.chosen:
+            return index.chosen[key]
+        price = self.choose_price(measure, known)
+        if len(index.chosen) < MOST_CHOSEN:
+            index.chosen[key] = price
+        return price
 
     def find_price(self, sku: str) -> Price | None:
         """Return the price of this name; None: it is free."""
-        return next((price for price in self.prices if price.sku == sku), None)
+        return self._index.of_sku.get(sku)
 
     def find_booking_factor(self, project_id: str, lead: int, amount: int) -> Fraction:
         """Return the factor that is fixed when it is booked: of a project, so many seconds ahead, so many of it."""
-        ahead = next((entry.factor for entry in self.lead if lead < entry.below), None)
-        many = next((entry.factor for entry in reversed(self.amount) if amount > entry.above), None)
-        own = next((factor for id_, factor in self.projects if id_ == project_id), None)
-        found = [factor for factor in (ahead, many, own) if factor is not None]
-        return prod(found[1:], start=found[0]) if found else WHOLE
+        found = self._index.of_project.get(project_id, WHOLE)
+        for soon in self.lead:
+            if lead < soon.below:
+                found = multiply(found, soon.factor)
+                break
+        for many in reversed(self.amount):
+            if amount > many.above:
+                return multiply(found, many.factor)
+        return found
 
     def find_energy_factor(self, project_id: str) -> Fraction:
         """Return the factor of what hosts draw for a project: that of the site, and that of the project."""
-        return self.pue * next((factor for id_, factor in self.projects if id_ == project_id), WHOLE)
+        return self.pue * self._index.of_project.get(project_id, WHOLE)
 
     def find_share(self, before_start: int) -> Fraction:
         """Return the share that is charged of what is given back so many seconds before the start; negative: after."""
         if before_start <= 0:
             return self.early_return
-        shares = (e.share for e in self.cancellation if e.before_start is None or before_start > e.before_start)
-        return next(shares, Fraction(0))
+        for entry in self.cancellation:
+            if entry.before_start is None or before_start > entry.before_start:
+                return entry.share
+        return NOTHING
 
     def round_time(self, seconds: int) -> int:
         """Return the seconds that are charged of the time of a reservation, rounded up, and at least the minimum."""
@@ -159,8 +222,11 @@ def find_list(lists: Iterable[PriceList], booked_at: datetime, instant: datetime
     Of those that were published by then it is the one that became valid last. A list replaces those before it that
     would become valid at the same time or later; so it is the last one published of those that are valid.
     """
-    known = [one for one in lists if one.published_at <= booked_at and one.valid_from <= instant]
-    return max(known, key=attrgetter("version"), default=None)
+    found: PriceList | None = None
+    for one in lists:
+        if one.published_at <= booked_at and one.valid_from <= instant:
+            found = one if found is None or one.version > found.version else found
+    return found
 
 
 def check_currency(new: PriceList, published: PriceList) -> None:

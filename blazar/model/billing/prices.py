@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from fractions import Fraction
+from functools import lru_cache
 
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import (
@@ -15,17 +16,17 @@ from blazar.model.billing.charges import (
     ChargeLine,
     ChargeStatus,
     divide_half_even,
-    price_seconds,
     sum_lines,
-    take_share,
 )
 from blazar.model.billing.power import estimate_energy
 from blazar.model.billing.price_lists import PriceList, find_list
-from blazar.model.billing.rating import BookedPart, ChargeTerms, PricedUse, price_fee, rate
+from blazar.model.billing.rating import BookedPart, ChargeTerms, PricedUse, RatedTime, price_fee, rate_times
 from blazar.model.use.resource_hours import KWH, epoch
 
 LONGEST = timedelta(days=20 * 366)
 """Of what is longer the price is not computed: it would have a line for each of its months."""
+_Times = Iterable[tuple[RatedTime, int]]
+"""The time of each line, with what it costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +137,9 @@ class QuotedLease:
     def sum_nano(self, lists: Sequence[PriceList]) -> int:
         """Return what it costs, not rounded."""
         terms = self.terms
+        times = rate_times(self.list_uses(), lists, terms)
         energy = estimate_energy(self.list_powers(), lists, terms)
-        return sum_lines((*rate(self.list_uses(), lists, terms), *energy)) + price_fee(lists, terms)
+        return sum(time.nano for time in times) + sum_lines(energy) + price_fee(lists, terms)
 
 
 def quote(quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
@@ -146,21 +148,22 @@ def quote(quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
     if first is None or quoted.window.duration > LONGEST:
         return None
     terms = quoted.terms
-    lines = rate(quoted.list_uses(), lists, terms)
-    energy = estimate_energy(quoted.list_powers(), lists, terms)
-    fee_nano = price_fee(lists, terms)
+    times = [(time, time.nano) for time in rate_times(quoted.list_uses(), lists, terms)]
+    powers = tuple(quoted.list_powers())
+    energy = estimate_energy(powers, lists, terms) if powers else ()
+    estimated = sum_lines(energy)
     return LeasePrice(
-        amount=show_amount(sum_lines(lines) + sum_lines(energy) + fee_nano, first.decimals),
+        amount=show_amount(sum(nano for _, nano in times) + estimated + first.fee, first.decimals),
         currency=first.currency,
         price_list=first.version,
-        fee=show_exactly(fee_nano, first.decimals),
+        fee=_show_unit(first.fee, first.decimals),
         parts=(
-            *_list_parts(lines, quoted.amounts, first.decimals),
+            *_list_parts(times, quoted.amounts, first.decimals),
             *_list_energy(energy, quoted.amounts, first.decimals),
         ),
         # Of what was not drawn nothing is given back.
-        if_cancelled=tuple(_list_cancellation(quoted, lines, lists, first)),
-        estimated=show_amount(sum_lines(energy), first.decimals) if energy else None,
+        if_cancelled=tuple(_list_cancellation(quoted, times, lists, first)),
+        estimated=show_amount(estimated, first.decimals) if energy else None,
     )
 
 
@@ -187,17 +190,17 @@ def _list_energy(lines: Iterable[ChargeLine], amounts: Iterable[PricedAmount], d
         )
 
 
-def _list_parts(lines: Iterable[ChargeLine], amounts: Iterable[PricedAmount], decimals: int) -> Iterator[PricePart]:
+def _list_parts(times: _Times, amounts: Iterable[PricedAmount], decimals: int) -> Iterator[PricePart]:
     """Yield the parts of a price of what is reserved: lines of all months together, with what is rounded up."""
     counts: dict[tuple[str, str], PricedAmount] = {}
     for one in amounts:
         key = one.reservation_id, one.sku
         counts[key] = one if key not in counts else replace(one, amount=one.amount + counts[key].amount)
     found: dict[tuple[str, str, int, int, int], tuple[int, int]] = {}
-    for line in lines:
-        part = line.reservation_id or "", line.sku or "", line.unit_nano, *line.factor.as_integer_ratio()
-        seconds, nano = found.get(part, (0, 0))
-        found[part] = seconds + line.resource_seconds, nano + line.nano
+    for time, nano in times:
+        part = time.reservation_id, time.sku, time.unit_nano, *time.factor.as_integer_ratio()
+        seconds, before = found.get(part, (0, 0))
+        found[part] = seconds + time.resource_seconds, before + nano
     for (reservation_id, sku, unit, *factor), (seconds, nano) in found.items():
         one = counts[reservation_id, sku]
         yield PricePart(
@@ -206,52 +209,57 @@ def _list_parts(lines: Iterable[ChargeLine], amounts: Iterable[PricedAmount], de
             measure=one.measure,
             count=one.amount,
             hours=show_quotient(seconds, one.amount * 3600),
-            per_hour=show_exactly(unit, decimals),
-            factor=show_quotient(*factor),
+            per_hour=_show_unit(unit, decimals),
+            factor=_show_factor(*factor),
             amount=show_exactly(nano, decimals),
         )
 
 
 def _list_cancellation(
-    quoted: QuotedLease, lines: Sequence[ChargeLine], lists: Sequence[PriceList], first: PriceList
+    quoted: QuotedLease, times: _Times, lists: Sequence[PriceList], first: PriceList
 ) -> Iterator[CancellationCost]:
     """Yield what it costs to cancel a lease with these lines, and until when, from its booking to its start.
 
     ``first`` is the list by which its start is charged, and so its fee.
     """
     start = quoted.window.start
-    ahead = Window(quoted.booked_at, start) if quoted.booked_at < start else None
-    together, begin = _add_rounded(lines), epoch(start)
+    if quoted.booked_at >= start:
+        return iter(())
+    whole, begin = _add_rounded(times), epoch(start)
+    used = [one for one in lists if one.version in whole or one is first]
 
     def find_cost(at: datetime) -> int:
-        shares = {one.version: one.find_share(begin - epoch(at)) for one in lists}
-        return _sum_shares(together, shares) + take_share(first.fee, shares[first.version])
+        # As ``rate`` does: what is given back of a line is rounded once.
+        cost = 0
+        for one in used:
+            share = one.find_share(begin - epoch(at))
+            if not share:
+                continue
+            over, under = share.as_integer_ratio()
+            if one is first:
+                cost += divide_half_even(one.fee * over, under)
+            for number, by in whole.get(one.version, ()):
+                cost += divide_half_even(number * over, by * under)
+        return cost
 
-    return list_cancellation(ahead, lists, first.decimals, find_cost)
+    return list_cancellation(Window(quoted.booked_at, start), used, first.decimals, find_cost)
 
 
-def _add_rounded(lines: Iterable[ChargeLine]) -> Collection[tuple[ChargeLine, int]]:
-    """Return the lines that cost something, each with its seconds: those by which its time is rounded up are in it.
+def _add_rounded(times: _Times) -> Mapping[int, Sequence[tuple[int, int]]]:
+    """Return what each line costs by each list, not rounded, in a number and by what it is divided.
 
-    So does ``rate``, as both are given back.
+    Those by which the time of a line is rounded up are in it: so does ``rate``, as both are given back.
     """
-    found: dict[tuple[date, str | None, str | None, int, int, int, int], tuple[ChargeLine, int]] = {}
-    for line in lines:
-        if line.version is not None and line.status is not ChargeStatus.UNPRICED:
-            of_price = line.version, line.unit_nano, *line.factor.as_integer_ratio()
-            key = line.month, line.reservation_id, line.sku, *of_price
-            first, seconds = found.get(key, (line, 0))
-            found[key] = first, seconds + line.resource_seconds
-    return found.values()
-
-
-def _sum_shares(lines: Iterable[tuple[ChargeLine, int]], shares: Mapping[int, Fraction]) -> int:
-    """Return what giving back costs of what these lines would, with the share of each list: as ``rate`` does."""
-    return sum(
-        price_seconds(line.unit_nano, line.factor, seconds, share)
-        for line, seconds in lines
-        if line.version is not None and (share := shares[line.version])
-    )
+    found: dict[tuple[int, int, str, str, int, int, int], int] = {}
+    for time, _ in times:
+        if time.version is not None and time.status is not ChargeStatus.UNPRICED:
+            of_price = time.unit_nano, *time.factor.as_integer_ratio()
+            key = time.version, time.month, time.reservation_id, time.sku, *of_price
+            found[key] = found.get(key, 0) + time.resource_seconds
+    lines: dict[int, list[tuple[int, int]]] = {}
+    for (version, _, _, _, unit, over, under), seconds in found.items():
+        lines.setdefault(version, []).append((unit * seconds * over, 3600 * under))
+    return lines
 
 
 def list_cancellation(
@@ -299,3 +307,7 @@ def show_number(value: Fraction) -> str:
 def show_quotient(number: int, by: int) -> str:
     """Return a quotient as ``show_number`` does; ``by`` is positive."""
     return show_exactly(divide_half_even(number * NANO, by), 0)
+
+
+_show_unit, _show_factor = lru_cache(maxsize=1024)(show_exactly), lru_cache(maxsize=1024)(show_quotient)
+"""There are few prices and factors, and each is shown in nearly all answers."""

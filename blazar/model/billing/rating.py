@@ -17,7 +17,15 @@ from itertools import pairwise
 
 from blazar.model.base.clock import later
 from blazar.model.base.window import Window
-from blazar.model.billing.charges import WHOLE, ChargeCategory, ChargeLine, ChargeStatus, price_seconds, take_share
+from blazar.model.billing.charges import (
+    WHOLE,
+    ChargeCategory,
+    ChargeLine,
+    ChargeStatus,
+    multiply,
+    price_seconds,
+    take_share,
+)
 from blazar.model.billing.hours import split_by_hours
 from blazar.model.billing.price_lists import PriceList, find_list
 from blazar.model.use.resource_hours import epoch
@@ -60,6 +68,8 @@ class BookedPart:
 
     def find_begin(self, at: datetime) -> datetime:
         """Return when the part began for what was booked at an instant."""
+        if not self.moved:
+            return self.since
         # What a change of the same second has added to it has the new begin; the part itself was there before.
         begins = (begin for moved_at, begin in self.moved if at < moved_at or at == self.booked_at)
         return next(begins, self.since)
@@ -84,6 +94,8 @@ def list_parts_of(
 
     ``parts`` are those of its lease.
     """
+    if added_at is None and not joined:
+        return tuple(parts)
     if exact := joined.get((reservation_id, added_at)):
         return exact
     known = tuple(joined.get((reservation_id, None), parts))
@@ -119,7 +131,10 @@ class ChargeTerms:
     def find_part(self, instant: datetime, use: PricedUse) -> BookedPart:
         """Return the part of a use to which an instant belongs; what comes before the first belongs to that."""
         parts = self.list_parts(use.reservation_id, use.added_at)
-        return next((part for part in reversed(parts) if part.since <= instant), parts[0])
+        for part in reversed(parts):
+            if part.since <= instant:
+                return part
+        return parts[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +160,12 @@ class PricedUse:
     kept: Window | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _LineKey:
-    """What all time of a line has in common."""
+@dataclass(slots=True)
+class RatedTime:
+    """The time of a line: what all of it has in common, how much it is, and the instants between which it is.
+
+    The month is counted from the begin of the calendar.
+    """
 
     month: int
     reservation_id: str
@@ -156,19 +174,23 @@ class _LineKey:
     status: ChargeStatus
     version: int | None
     unit_nano: int
-    factor: Fraction = field(hash=False)
-    """The hash of a fraction costs more than all others together."""
-
-
-_Piece = tuple[_LineKey, int, int, int]
-"""Some time of a line: seconds, and the instants between which they are."""
-
-
-@dataclass(slots=True)
-class _LineTime:
+    factor: Fraction
     resource_seconds: int
     start: int
     end: int
+
+    @property
+    def nano(self) -> int:
+        """Return what it costs."""
+        if self.category is ChargeCategory.FREE:
+            return 0
+        return price_seconds(self.unit_nano, self.factor, self.resource_seconds)
+
+    def make_line(self) -> ChargeLine:
+        """Return the line of it."""
+        window = Window(datetime.fromtimestamp(self.start, UTC), datetime.fromtimestamp(self.end, UTC))
+        head = window, self.category, self.status, self.nano, self.reservation_id, self.sku
+        return ChargeLine(*head, self.version, self.unit_nano, self.factor, self.resource_seconds)
 
 
 def rate(uses: Iterable[PricedUse], lists: Sequence[PriceList], terms: ChargeTerms) -> tuple[ChargeLine, ...]:
@@ -176,18 +198,29 @@ def rate(uses: Iterable[PricedUse], lists: Sequence[PriceList], terms: ChargeTer
 
     What is not charged has a line with the amount 0 that says why; but none if it was given back.
     """
-    sums: dict[_LineKey, _LineTime] = {}
+    return tuple(time.make_line() for time in rate_times(uses, lists, terms))
+
+
+def rate_times(uses: Iterable[PricedUse], lists: Sequence[PriceList], terms: ChargeTerms) -> Sequence[RatedTime]:
+    """Return the time of each line of these uses, as ``rate`` does."""
+    sums: dict[tuple[object, ...], RatedTime] = {}
     for use, amount in _add_alike(tuple(uses)):
-        for key, seconds, start, end in _rate_use(use, lists, terms):
-            known = sums.setdefault(key, _LineTime(0, start, end))
-            known.resource_seconds += amount * seconds
-            known.start, known.end = min(known.start, start), max(known.end, end)
-    return tuple(sorted((_make_line(key, known) for key, known in sums.items()), key=_sort_key))
+        for time in _rate_use(use, lists, terms):
+            of_line = time.month, time.reservation_id, time.sku, time.category, time.status, time.version
+            # The hash of a fraction costs more than all others together.
+            key = *of_line, time.unit_nano, *time.factor.as_integer_ratio()
+            time.resource_seconds *= amount
+            if (known := sums.get(key)) is None:
+                sums[key] = time
+                continue
+            known.resource_seconds += time.resource_seconds
+            known.start, known.end = min(known.start, time.start), max(known.end, time.end)
+    return sorted(sums.values(), key=_sort_key)
 
 
 def _add_alike(uses: Sequence[PricedUse]) -> Iterable[tuple[PricedUse, int]]:
     """Return uses with their amounts, those that differ by these only as one."""
-    if len({(use.reservation_id, use.sku) for use in uses}) == len(uses):
+    if len(uses) == 1 or len({(use.reservation_id, use.sku) for use in uses}) == len(uses):
         return [(use, use.amount) for use in uses]
     amounts: Counter[PricedUse] = Counter()
     for use in uses:
@@ -230,7 +263,7 @@ def _find_fee(
     return (found, share) if share else None
 
 
-def _rate_use(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[_Piece]:
+def _rate_use(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[RatedTime]:
     if use.kept is not None:
         start = max(use.window.start, _find_rounded_end(use, use.kept, lists, terms))
         if start >= use.window.end:
@@ -243,16 +276,16 @@ def _rate_use(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) ->
         yield from _round_up(use, use.rounded_from, lists, terms)
 
 
-def _round_up(use: PricedUse, begin: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[_Piece]:
+def _round_up(use: PricedUse, begin: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[RatedTime]:
     """Yield the seconds by which the time of a reservation is rounded up, at the price of its last second."""
     end, seconds = epoch(use.window.end), epoch(use.window.end) - epoch(begin)
     found = find_list_of(use, use.window.end - _SECOND, lists, terms)
     if found is None or not (more := found.round_time(seconds) - seconds):
         return
-    for key, _, *last in _rate_span(use, end - 1, end, lists, terms):
-        if key.category is not ChargeCategory.FREE:
-            category = ChargeCategory.ROUNDING_UP if use.given_back_at is None else key.category
-            yield replace(key, category=category), more, last[0], last[1]
+    for last in _rate_span(use, end - 1, end, lists, terms):
+        if last.category is not ChargeCategory.FREE:
+            category = ChargeCategory.ROUNDING_UP if use.given_back_at is None else last.category
+            yield replace(last, category=category, resource_seconds=more)
 
 
 def _find_rounded_end(use: PricedUse, kept: Window, lists: Sequence[PriceList], terms: ChargeTerms) -> datetime:
@@ -273,21 +306,27 @@ def _find_list_of_part(part: BookedPart, instant: datetime, lists: Sequence[Pric
 
 def list_cuts(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Sequence[int]:
     """Return the instants between which a use has one rate, but for the hours of the day; with its begin and end."""
-    window = use.window
-    edges = {one.valid_from for one in lists}
-    edges |= {part.since for part in terms.list_parts(use.reservation_id, use.added_at)}
+    start, end = use.window.start, use.window.end
+    edges = {epoch(start), epoch(end)}
+    for one in lists:
+        if start < one.valid_from < end:
+            edges.add(epoch(one.valid_from))
+    for part in terms.list_parts(use.reservation_id, use.added_at):
+        if start < part.since < end:
+            edges.add(epoch(part.since))
     for span in (*terms.unused, *use.outages):
-        edges |= {span.start, span.end}
-    if use.handed_over_at is not None:
-        edges.add(use.handed_over_at)
-    months = range(_count_months(window.start) + 1, _count_months(window.end) + 1)
-    edges |= {datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) for month in months}
-    return sorted(map(epoch, {window.start, window.end, *(edge for edge in edges if window.contains(edge))}))
+        edges |= {epoch(edge) for edge in (span.start, span.end) if start < edge < end}
+    if use.handed_over_at is not None and start < use.handed_over_at < end:
+        edges.add(epoch(use.handed_over_at))
+    for month in range(_count_months(start) + 1, _count_months(end) + 1):
+        if (begin := datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC)) < end:
+            edges.add(epoch(begin))
+    return sorted(edges)
 
 
 def _rate_span(
     use: PricedUse, start: int, end: int, lists: Sequence[PriceList], terms: ChargeTerms
-) -> Iterator[_Piece]:
+) -> Iterator[RatedTime]:
     """Yield the time of a span in which only the hours of the day change the price; none of what costs no share."""
     instant = datetime.fromtimestamp(start, UTC)
     part = terms.find_part(instant, use)
@@ -297,16 +336,15 @@ def _rate_span(
     if found is None or price is None:
         if use.given_back_at is None:
             unpriced = ChargeCategory.FREE, ChargeStatus.UNPRICED, None if found is None else found.version
-            yield _LineKey(*of_line, *unpriced, 0, WHOLE), end - start, start, end
+            yield RatedTime(*of_line, *unpriced, 0, WHOLE, end - start, start, end)
         return
     category, status, share = _find_category(use, instant, found, terms)
     if use.given_back_at is not None and not share:
         return
-    factor = _multiply(found.find_booking_factor(terms.project_id, part.lead, use.booked_amount), share)
-    for time in split_by_hours(found.hours, found.zone, start, end):
-        of_time = _multiply(factor, time.factor)
-        key = _LineKey(*of_line, category, status, found.version, price.unit_nano, of_time)
-        yield key, time.seconds, time.start, time.end
+    factor = multiply(found.find_booking_factor(terms.project_id, part.lead, use.booked_amount), share)
+    of_price = *of_line, category, status, found.version, price.unit_nano
+    for of_hours, *time in split_by_hours(found.week, found.zone, start, end):
+        yield RatedTime(*of_price, multiply(factor, of_hours), *time)
 
 
 def _find_category(
@@ -319,41 +357,15 @@ def _find_category(
         return category, ChargeStatus.UNUSED, found.find_share(ahead)
     if found.late_is_free and use.handed_over_at is not None and instant < use.handed_over_at:
         return ChargeCategory.FREE, ChargeStatus.LATE, WHOLE
-    if found.lost_is_free and any(outage.contains(instant) for outage in use.outages):
+    if use.outages and found.lost_is_free and any(outage.contains(instant) for outage in use.outages):
         return ChargeCategory.FREE, ChargeStatus.LOST, WHOLE
-    if any(span.contains(instant) for span in terms.unused):
+    if terms.unused and any(span.contains(instant) for span in terms.unused):
         return ChargeCategory.USAGE, ChargeStatus.UNUSED, found.unused
     return ChargeCategory.USAGE, ChargeStatus.USED, WHOLE
 
 
-def _multiply(factor: Fraction, other: Fraction) -> Fraction:
-    """Return the product of two factors, most of which change nothing: to multiply fractions takes time."""
-    if other is WHOLE or other == 1:
-        return factor
-    return other if factor == 1 else factor * other
-
-
-def _make_line(key: _LineKey, known: _LineTime) -> ChargeLine:
-    is_free = key.category is ChargeCategory.FREE
-    return ChargeLine(
-        Window(datetime.fromtimestamp(known.start, UTC), datetime.fromtimestamp(known.end, UTC)),
-        key.category,
-        key.status,
-        0 if is_free else price_seconds(key.unit_nano, key.factor, known.resource_seconds),
-        key.reservation_id,
-        key.sku,
-        key.version,
-        key.unit_nano,
-        key.factor,
-        known.resource_seconds,
-    )
-
-
-def _sort_key(line: ChargeLine) -> tuple[datetime, str, str, str, str, Fraction]:
-    return (
-        *(line.window.start, line.reservation_id or "", line.sku or "", line.category, line.status),
-        line.factor,
-    )
+def _sort_key(time: RatedTime) -> tuple[int, str, str, str, str, Fraction]:
+    return time.start, time.reservation_id, time.sku, time.category, time.status, time.factor
 
 
 def _count_months(instant: datetime) -> int:

@@ -90,11 +90,12 @@ def choose_skus(
     found: list[Skus] = []
     prices_energy = prices.prices_energy
     for (reservation_id, amounts), resource in zip(booked, resources, strict=True):
-        known = {} if resource is None else resource.properties
-        chosen = {measure: prices.choose_price(measure, known) for measure in amounts}
-        skus = {price.sku: totals[reservation_id, measure] for measure, price in chosen.items() if price is not None}
+        skus: dict[str, int] = {}
+        for measure in amounts:
+            if (price := prices.choose_price_of(measure, resource)) is not None:
+                skus[price.sku] = totals[reservation_id, measure]
         if prices_energy and (str(HOST) in amounts or VCPU in amounts):
-            power = prices.choose_price(KWH, known)
+            power = prices.choose_price_of(KWH, resource)
             skus |= {} if power is None else {power.sku: _rate_power(resource, str(HOST) in amounts, prices)}
         found.append(skus)
     return found
@@ -315,7 +316,7 @@ def _find_ends(uses: Iterable[BookedUse]) -> tuple[Mapping[str, datetime], Mappi
 
 def _map_measures(lists: Sequence[PriceList]) -> Mapping[str, str]:
     """Return what each price is of; a later list says it."""
-    return {price.sku: price.measure for prices in lists for price in prices.prices}
+    return {sku: measure for prices in lists for sku, measure in prices.measures.items()}
 
 
 def _list_outages(facts: LeaseFacts, use: BookedUse, window: Window) -> tuple[Window, ...]:

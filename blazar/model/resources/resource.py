@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NewType
@@ -198,6 +198,18 @@ class Resource:
             "created_at": self.created_at.isoformat(),
             "updated_at": self.updated_at.isoformat() if self.updated_at else None,
         }
+
+    def pick(self, names: Iterable[str]) -> Mapping[str, PropertyValue]:
+        """Return those of its properties that have one of these names."""
+        found: dict[str, PropertyValue] = {}
+        for name in names:
+            if name in RESERVED_NAMES:
+                found[name] = self.properties[name]
+            elif name in self.attributes:
+                found[name] = self.attributes[name]
+            elif name in self.capabilities:
+                found[name] = self.capabilities[name]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,9 @@ def test_a_lease_that_is_deleted_in_the_second_in_which_it_starts_costs_its_fee_
 @pytest.mark.parametrize("hosts", [4, 40])
 def test_prices_look_at_no_more_hosts_than_a_lease_gets_however_many_there_are(a_world, hosts):
     world = a_world(hosts=hosts)
-    publish(world, fee="5.00")
+    large = {"sku": "large", "measure": "host", "requirement": [">=", "$vcpus", 1000], "per_hour": "9"}
+    publish(world, prices=[large, {"sku": "host", "measure": "host", "per_hour": "1"}])
     world.lease(a_host(2), start=HOUR)
-    with mock.patch.object(Resource, "properties", mock.PropertyMock(return_value={})) as looks:
+    with mock.patch.object(Resource, "pick", return_value={}) as looks:
         world.lease(a_host(2), start=HOUR)
     assert looks.call_count == 2

@@ -7,12 +7,13 @@ import json
 import re
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blazar.model.base import dates
@@ -20,6 +21,8 @@ from blazar.model.base.errors import InvalidInput
 from blazar.model.billing.hours import HoursFactor
 from blazar.model.billing.price_lists import PriceList, check_currency, check_privacy, find_list, parse_price_list
 from blazar.model.use.resource_hours import measures
+from tests.builders import a_host
+from tests.cases import cases
 
 PUBLISHED = datetime(2030, 3, 1, tzinfo=UTC)
 EXAMPLE = json.loads("""
@@ -79,6 +82,24 @@ def test_the_first_price_that_fits_wins():
         assert found.sku == sku
     assert prices.choose_price("gigabyte", {}) is None
     assert prices.find_price("gigabyte") is None
+
+
+@settings(max_examples=cases(500))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["==", "!=", ">="]), st.sampled_from(["$tier", "$id"]), st.sampled_from(["1", "true"])
+        ),
+        max_size=3,
+    ),
+    st.lists(st.none() | st.sampled_from([1, True, 1.0, "1", "true", 0, False, "x"]), min_size=1, max_size=6),
+)
+def test_the_price_of_a_resource_is_the_one_that_fits_all_that_is_known_of_it(requirements, values):
+    prices = a_list(prices=[a_price(sku=f"p{n}", requirement=list(one)) for n, one in enumerate(requirements)])
+    for value in values:
+        host = replace(a_host(1), attributes={} if value is None else {"tier": value})
+        assert prices.choose_price_of("host", host) == prices.choose_price("host", host.properties)
+    assert prices.choose_price_of("host", None) == prices.choose_price("host", {})
 
 
 @pytest.mark.parametrize(
