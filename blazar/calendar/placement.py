@@ -196,7 +196,7 @@ def _list_candidates(
     """
     occupancy = snapshot.occupancy
     out = occupancy.taken.union(occupancy.peaks, demand.pinned) if demand.whole else occupancy.taken
-    fitting = [r for r in list_eligible(demand, find) if r.reservable and r.id not in out]
+    fitting = [r for r in list_eligible(demand, find) if r.id not in out and r.reservable]
     ordered = order.sort(fitting, None if demand.preferred or snapshot.asleep else enough)
     if order.strategy in (Strategy.PACK, Strategy.COMPACT) and not demand.whole:
         # Fill shared resources first, so that whole ones stay free for those who need them.

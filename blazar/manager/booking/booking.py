@@ -102,7 +102,7 @@ def plan_allocations(
     """
     allocations: list[Allocation] = []
     generations: dict[int, int] = {}
-    kinds = _kinds(requests)
+    kinds = sorted({request.demand.kind for request in requests})
     asleep = read_asleep(runtime, window.start, now) if set(kinds) & set(POWERED) else ALL_AWAKE
     for kind in kinds:
         strategy = runtime.settings.strategy_of(kind)
@@ -319,8 +319,10 @@ def _lose_race(lost: StaleCalendar | StaleLease, attempt: int) -> str:
 
 
 def _with_saved(commit: Commit, saved: Sequence[Lease]) -> Commit:
-    writes: list[LeaseWrite] = [replace(write, after=lease) for write, lease in zip(commit.leases, saved, strict=True)]
-    return replace(commit, leases=writes)
+    pairs = list(zip(commit.leases, saved, strict=True))
+    if all(write.after is lease for write, lease in pairs):
+        return commit
+    return replace(commit, leases=[replace(write, after=lease) for write, lease in pairs])
 
 
 def _allocation(lease_id: str, window: Window, request: PlacementRequest, assignment: Assignment) -> Allocation:
@@ -356,7 +358,3 @@ def match_visible(catalog: ResourceCatalog, selectable: Selectable) -> Matching:
         and r.is_open_to(selectable.project_id)
         and (not r.evacuable or r.id in selectable.emptied)
     ]
-
-
-def _kinds(requests: Sequence[PlacementRequest]) -> list[ResourceKind]:
-    return sorted({request.demand.kind for request in requests})

@@ -26,12 +26,10 @@ from blazar.store.billing.facts import layer_row, parse_layers
 from blazar.store.booking import history
 from blazar.store.calendar.changes import note_changes, note_changes_of
 from blazar.store.calendar.generations import LONG_AGO
-from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks, leave_out_nulls
+from blazar.store.sql.prepared import prepare_insert
+from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks
 from blazar.store.sql.tables import allocations
 
-# A statement of every booking, built once: building one costs as much as executing it.
-# Nobody asks for the ids of new rows.
-_INSERT = allocations.insert().inline()
 _TAG = (
     allocations.update()
     .where(allocations.c.id == sa.bindparam("row_id"))
@@ -73,7 +71,7 @@ def insert(
         for a, layers in zip(new, chain(tags, repeat(_UNPRICED)), strict=False)
     ]
     if rows:
-        connection.execute(_INSERT, leave_out_nulls(rows))
+        connection.exec_driver_sql(*prepare_insert(connection, allocations, rows))
 
 
 def insert_priced(
@@ -335,7 +333,7 @@ def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> 
         for row in past
     ]
     if rows:
-        connection.execute(_INSERT, rows)
+        connection.exec_driver_sql(*prepare_insert(connection, allocations, rows))
 
 
 def _keep_returned(connection: Connection, rows: Collection[_Row], at: datetime) -> None:
@@ -345,7 +343,7 @@ def _keep_returned(connection: Connection, rows: Collection[_Row], at: datetime)
         end = row.allocation.window.end
         records.append({**_record_of(row, at), "starts_at": end, "ends_at": end, "returned_until": row.returned_until})
     if records:
-        connection.execute(_INSERT, records)
+        connection.exec_driver_sql(*prepare_insert(connection, allocations, records))
 
 
 def _record_of(row: _Row, at: datetime) -> dict[str, object]:

@@ -22,10 +22,9 @@ from blazar.model.use.policy import Usage
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.booking.outage_writes import begin_outages, move_outages, note_outages
 from blazar.store.sql import state_log
-from blazar.store.sql.rows import chunks, event_row, lease_row, leave_out_nulls, local_text, reservation_row
+from blazar.store.sql.prepared import prepare, prepare_insert
+from blazar.store.sql.rows import chunks, event_row, lease_row, local_text, reservation_row
 from blazar.store.sql.tables import UTC_TIME, allocations, events, leases, reservations, usage_changes
-
-_INSERT_LEASE, _INSERT_RESERVATION, _INSERT_EVENT = leases.insert(), reservations.insert(), events.insert()
 
 
 def insert(connection: Connection, new: Sequence[LeaseWrite], *, at: datetime, besides: Collection[str] = ()) -> None:
@@ -34,7 +33,7 @@ def insert(connection: Connection, new: Sequence[LeaseWrite], *, at: datetime, b
     ``besides``: these reservations are there already.
     """
     made = [write.after for write in new]
-    connection.execute(_INSERT_LEASE, leave_out_nulls([lease_row(lease) for lease in made]))
+    connection.exec_driver_sql(*prepare_insert(connection, leases, [lease_row(lease) for lease in made]))
     for lease in made:
         state_log.note_change(connection, None, lease)
     kept = [
@@ -44,12 +43,12 @@ def insert(connection: Connection, new: Sequence[LeaseWrite], *, at: datetime, b
         if r.id not in besides
     ]
     if kept:
-        connection.execute(_INSERT_RESERVATION, leave_out_nulls(kept))
+        connection.exec_driver_sql(*prepare_insert(connection, reservations, kept))
     for lease in made:
         begin_outages(connection, lease.id, [r for r in lease.reservations if r.id not in besides], at)
     due = [event_row(lease.id, position, event) for lease in made for position, event in enumerate(lease.events)]
     if due:
-        connection.execute(_INSERT_EVENT, leave_out_nulls(due))
+        connection.exec_driver_sql(*prepare_insert(connection, events, due))
     _insert_usage(connection, made, at)
 
 
@@ -123,7 +122,7 @@ def write_updates(connection: Connection, updates: Sequence[LeaseUpdate]) -> Non
     _execute_updates(connection, _update_of_reservations, [update.reservations for update in updates])
     _execute_updates(connection, _update_of_events, [update.events for update in updates])
     if new := [row for update in updates for row in update.new_events]:
-        connection.execute(_INSERT_EVENT, leave_out_nulls(new))
+        connection.exec_driver_sql(*prepare_insert(connection, events, new))
 
 
 def save(connection: Connection, write: LeaseWrite, *, at: datetime) -> Lease:
@@ -231,8 +230,13 @@ def _execute_updates(
     together: dict[tuple[str, ...], list[Mapping[str, object]]] = defaultdict(list)
     for update in updates:
         together[update.columns].extend(update.rows)
-    statements = [(update_of(columns), rows) for columns, rows in together.items() if rows]
-    return sum(connection.execute(query, rows[0] if len(rows) == 1 else rows).rowcount for query, rows in statements)
+    count = 0
+    for columns, rows in together.items():
+        if len(rows) == 1:
+            count += connection.exec_driver_sql(*prepare(connection, update_of(columns), rows[0])).rowcount
+        elif rows:
+            count += connection.execute(update_of(columns), rows).rowcount
+    return count
 
 
 def _update_of_reservations(names: tuple[str, ...]) -> sa.Update:
@@ -269,7 +273,7 @@ def save_dates(connection: Connection, redated: Sequence[LeaseWrite]) -> None:
     if old := [_event_values(event) for _, _, event in every if event.id in known]:
         connection.execute(_NEW_TIME, old)
     if new := [event_row(lease_id, number, event) for lease_id, number, event in every if event.id not in known]:
-        connection.execute(_INSERT_EVENT, new)
+        connection.exec_driver_sql(*prepare_insert(connection, events, new))
 
 
 def _check_revisions(connection: Connection, writes: Sequence[LeaseWrite]) -> None:

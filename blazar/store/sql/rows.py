@@ -367,17 +367,6 @@ _window_of = lru_cache(maxsize=8192)(Window)
 """Returns the window of two instants. The same recur: one lease is on many resources, and leases have usual times."""
 
 
-def leave_out_nulls(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """Return rows to be inserted without the columns that are null in all of them: each value costs time to send.
-
-    The columns must have no default, and no JSON in which null is a value.
-    """
-    empty = [name for name, value in rows[0].items() if value is None]
-    for row in rows[1:]:
-        empty = [name for name in empty if row[name] is None]
-    return [{name: row[name] for name in row if name not in empty} for row in rows]
-
-
 def allocation_of(row: Sequence[Any]) -> Allocation:
     """Return an allocation."""
     kind, resource_id, lease_id, reservation_id, starts_at, ends_at, count, per_instance = row
