@@ -28,7 +28,7 @@ from blazar.api.search.routes import Turns
 from blazar.context import CallerIds, effects, note_caller
 from blazar.context import scope as enter_scope
 from blazar.model.base.errors import BlazarError
-from blazar.model.leases.states import LeaseKind
+from blazar.model.leases.requests import USUAL, LeaseDefaults
 from blazar.observe import metrics
 from blazar.observe.spans import PARENT, span_of_request
 from blazar.rpc.interface import Manager
@@ -46,7 +46,7 @@ def create_app(
     max_body_bytes: int = MAX_BODY_BYTES,
     auth_uri: str | None = "standalone",
     searches: int = 2,
-    default_kind: LeaseKind = LeaseKind.SCHEDULED,
+    defaults: LeaseDefaults = USUAL,
     bounds: ApiBounds = DEFAULTS,
     waiting: int = MOST,
     final_refusals: bool = False,
@@ -67,7 +67,7 @@ def create_app(
         policy or Policy(parts=parts.all_parts()),
         served,
         {
-            LeaseServices: LeaseServices(new_caches(), Waiters(most=waiting), default_kind),
+            LeaseServices: LeaseServices(new_caches(), Waiters(most=waiting), defaults),
             Turns: Turns(searches),
         },
         bounds,

@@ -23,9 +23,9 @@ from blazar.api.leases.services import most_of
 from blazar.api.parts import all_parts
 from blazar.cmd import audit, config, health, logins, logs, monitoring, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
+from blazar.cmd.lease_options import read_defaults
 from blazar.messaging import transport
 from blazar.model.base.errors import BlazarError
-from blazar.model.leases.states import LeaseKind
 from blazar.observe.readiness import Liveness, Readiness
 from blazar.rpc.client import RemoteManager
 
@@ -72,7 +72,7 @@ def build(conf: cfg.ConfigOpts, manager: RemoteManager | None = None, readiness:
         auth_uri=None,
         served=Served(all_parts(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
         searches=conf.availability.max_searches,
-        default_kind=LeaseKind(conf.api.default_kind),
+        defaults=read_defaults(conf),
         bounds=config.api_bounds(conf),
         waiting=most_of(conf.api.threads),
         final_refusals=conf.api.final_refusals,

@@ -10,6 +10,7 @@ from oslo_config import cfg, types
 
 from blazar.calendar.repack.values import RepackMode
 from blazar.manager.common.settings import RepackSettings
+from blazar.model.leases.requests import LeaseDefaults
 from blazar.model.leases.states import LeaseKind
 from blazar.model.reports.periods import ReportSettings
 
@@ -30,6 +31,12 @@ OPTIONS: tuple[cfg.Opt, ...] = (
             ("immediate", "handed over now, with the answer to the request, or refused"),
         ],
         help="The kind of a lease if a request of microversion 1.1 names none.",
+    ),
+    cfg.BoolOpt(
+        "repack_named",
+        default=False,
+        help="Whether leases of users who see names of hosts (policy blazar:calendar:get_names) and are no operators "
+        "may get other hosts before their start, too, if their requests do not say so; see [manager] repack.",
     ),
     cfg.ListOpt(
         "allowed_kinds",
@@ -244,6 +251,11 @@ REPACK: tuple[cfg.Opt, ...] = (
     ),
 )
 """Options of ``[manager]``."""
+
+
+def read_defaults(conf: cfg.ConfigOpts) -> LeaseDefaults:
+    """Return what requests for leases mean that leave it out."""
+    return LeaseDefaults(LeaseKind(conf.api.default_kind), conf.api.repack_named)
 
 
 def read_repack(conf: cfg.ConfigOpts) -> RepackSettings:

@@ -43,12 +43,12 @@ from blazar.cmd.config import ConfigurationError
 from blazar.cmd.demo import energy, past
 from blazar.cmd.demo.stage import give_switch, set_limits
 from blazar.cmd.fingerprints import take_fingerprints
+from blazar.cmd.lease_options import read_defaults
 from blazar.cmd.logs import add_filters
 from blazar.enforcement import CloudIdentity
 from blazar.manager.service import ManagerService
 from blazar.model.base.clock import SystemClock
 from blazar.model.base.errors import BlazarError, CloudUnavailable
-from blazar.model.leases.states import LeaseKind
 from blazar.model.managers.presence import ManagerState
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import HOST
@@ -218,7 +218,7 @@ def application(conf: cfg.ConfigOpts, manager: ManagerService, data: Path) -> Fl
         policy=Policy(with_own_policy(conf, data), parts=all_parts()),
         served=Served(all_parts(), enable_v1=conf.enable_v1_api, v2_controllers=conf.api.api_v2_controllers),
         searches=conf.availability.max_searches,
-        default_kind=LeaseKind(conf.api.default_kind),
+        defaults=read_defaults(conf),
         bounds=config.api_bounds(conf),
         final_refusals=conf.api.final_refusals,
     )

@@ -21,6 +21,7 @@ from tests.world import NOON
 WHO = "curie:physics"
 OPERATOR = "root:operations:admin"
 HOST = ("--physical-reservation", "min=1")
+ROOM = "{resource_type: physical:host, min: 1, max: 1}"
 
 
 class Time:
@@ -73,6 +74,37 @@ def booked(way, name="training"):
 
 def text(date):
     return date.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_lease_keeps_its_hosts_as_its_owner_says(way, run, tmp_path):
+    run("lease", "create", "training", *HOST, "--start", "+2h", "--duration", "1d", "--keep-hosts")
+    assert booked(way)[0].keep_hosts
+    assert "its hosts stay until it starts" in run("lease", "show", "training", "--long")[1]
+    assert run("lease", "update", "training", "--no-keep-hosts")[0] == 0
+    assert not booked(way)[0].keep_hosts
+    assert "its hosts stay" not in run("lease", "show", "training", "--long")[1]
+    file = tmp_path / "lease.yaml"
+    file.write_text("{name: other, start: +3d, duration: 1d, keep_hosts: true, reservations: [" + ROOM + "]}")
+    assert run("lease", "create", "-F", str(file))[0] == 0
+    assert booked(way, "other")[0].keep_hosts
+    # What an option says goes before the file.
+    assert run("lease", "create", "third", "-F", str(file), "--no-keep-hosts")[0] == 0
+    assert not booked(way, "third")[0].keep_hosts
+
+
+def test_who_has_begun_is_told_that_it_has_its_hosts(way, run, world):
+    run("lease", "create", "training", *HOST, "--duration", "1d")
+    world.run()
+    code, _, error = run("lease", "update", "training", "--keep-hosts")
+    assert code != 0
+    assert "the lease has begun: its hosts are its own" in error
+
+
+def test_a_series_keeps_its_hosts_as_its_owner_says(way, run):
+    when = ("--rule", "FREQ=DAILY;COUNT=2", "--start", "2030-04-03T09:00", "--duration", "4h")
+    made = told(run("series", "create", "course", *HOST, *when, "--keep-hosts", "-f", "json"))
+    assert made["keep_hosts"] is True
+    assert told(run("series", "change", "course", "--no-keep-hosts", "-f", "json"))["keep_hosts"] is False
 
 
 @pytest.mark.slow

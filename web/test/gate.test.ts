@@ -10,6 +10,7 @@ import {
   boundsPrice,
   impatience,
   leaseBody,
+  mayKeep,
   misplaced,
   firstFit,
   newBooking,
@@ -269,6 +270,23 @@ test("what waits and each of a series may cost what is typed, and what is booked
   assert.deepEqual(sent({ ...form, most: "" }), [true, undefined]);
   assert.deepEqual(sent({ ...form, patience: null }), [false, undefined]);
   assert.deepEqual(sent({ ...form, patience: null, repeat }), [true, "12.50"]);
+});
+
+test("what begins later may keep its hosts, and so may a series; what begins now has them", () => {
+  const sent = (asked: string, start: number, part: Partial<Booking> = {}) => {
+    const question = questionOf(new URLSearchParams(asked));
+    const subject = subjectOf(question, null, { start, end: start + 48 * HOUR }, NOW);
+    const form = { ...newBooking(subject), patience: null, keeps: true, ...part };
+    const plan = planOf(subject, form, "UTC", NOW);
+    const body = plan.way === "recurs" ? seriesBody(subject, form, plan, "UTC") : leaseBody(subject, form, plan, "UTC");
+    return [mayKeep(subject, plan), body.keep_hosts];
+  };
+  const repeat = { every: "week", until: "2026-12-31" } as const;
+  assert.deepEqual(sent("min=2&for=P2D", NOW + HOUR), [true, true]);
+  assert.deepEqual(sent("min=2&for=P2D", NOW + HOUR, { keeps: false }), [true, undefined]);
+  assert.deepEqual(sent("min=2&for=P2D", NOW), [false, undefined]);
+  assert.deepEqual(sent("min=2&for=P2D", NOW, { repeat }), [true, true]);
+  assert.deepEqual(sent("type=virtual:instance&for=P2D", NOW + HOUR), [false, undefined]);
 });
 
 test("the summary names a zone once", () => {

@@ -26,7 +26,7 @@ from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import ManagerUnavailable, StoreUnavailable, TooManyRequests
 from blazar.model.leases.details import ImmediateVerdict, LeaseRows, LeaseText
 from blazar.model.leases.lease import LeaseRevision
-from blazar.model.leases.states import LeaseKind
+from blazar.model.leases.requests import LeaseDefaults
 from blazar.rpc.interface import Manager
 
 MOST_BYTES = 24 * 1024 * 1024
@@ -219,9 +219,9 @@ class Waiters:
 class LeaseServices:
     """What an application keeps for leases: caches of ``rendered`` leases by format, and requests that wait.
 
-    ``default_kind`` is the kind of a lease whose request names none.
+    ``defaults`` are for what requests leave out.
     """
 
     rendered: Mapping[str, RenderedLeases]
     waiters: Waiters = field(default_factory=Waiters)
-    default_kind: LeaseKind = LeaseKind.SCHEDULED
+    defaults: LeaseDefaults = LeaseDefaults()

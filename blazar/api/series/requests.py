@@ -18,7 +18,7 @@ from blazar.model.base import dates
 from blazar.model.base.dates import in_body
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import Duration
-from blazar.model.leases.requests import Actor
+from blazar.model.leases.requests import Actor, LeaseDefaults
 from blazar.model.series.changes import SeriesChange
 from blazar.model.series.checks import Fit
 from blazar.model.series.details import SeriesRequest, Template
@@ -29,7 +29,9 @@ _LOCAL = re.compile(dates.LOCAL_DATE, re.ASCII)
 _UNTIL = re.compile(r"(([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?)(\+(\d{1,4})d)?", re.ASCII)
 
 
-def new_series(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool) -> SeriesRequest:
+def new_series(
+    body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool, defaults: LeaseDefaults
+) -> SeriesRequest:
     """Return the request for a new series. InvalidInput."""
     check_text(body)
     before_end = before_end_of(body.get("before_end_date"), zone_of(body))
@@ -45,6 +47,7 @@ def new_series(body: Json, caller: Caller, view: View, schemas_of: Schemas, *, d
             view.operator,
             reminding,
             body.get("max_price"),
+            body.get("keep_hosts", defaults.keeps_hosts(names=view.names, operator=view.operator)),
         ),
         fit=Fit(body.get("fit", Fit.ALL)),
         dry_run=dry_run,
@@ -83,6 +86,7 @@ def series_change(
         fit=Fit(body["fit"]) if "fit" in body else None,
         max_price=body.get("max_price"),
         sets_max_price="max_price" in body,
+        keep_hosts=body.get("keep_hosts"),
         with_changed=body.get("changed", False),
         asked_by=Actor(caller.user_id, caller.project_id, view.operator),
         dry_run=dry_run,

@@ -20,6 +20,7 @@ from blazar.api.leases.rules import GET as GET_LEASE
 from blazar.api.leases.rules import POST as CREATE_LEASE
 from blazar.api.leases.rules import PUT as UPDATE_LEASE
 from blazar.api.leases.rules import view_of
+from blazar.api.leases.services import LeaseServices
 from blazar.api.series.render import COMPONENTS, FIELDS, details, render_series
 from blazar.api.series.requests import new_series, series_change
 from blazar.api.series.schemas import CHANGES, EXAMPLES, SERIES_CREATE, SERIES_UPDATE
@@ -66,7 +67,8 @@ def create(call: Call) -> Answer:
     if found is None:
         schemas_of = call.services.served.requests
         asked = call.checked(normalize(body))
-        wanted = new_series(asked, call.caller, view_of(call), schemas_of, dry_run=dry_run)
+        defaults = call.services.feature(LeaseServices).defaults
+        wanted = new_series(asked, call.caller, view_of(call), schemas_of, dry_run=dry_run, defaults=defaults)
         found = call.manager.series.create(replace(wanted, key=key))
     if dry_run:
         return Answer(details(found, planned=True), status=200)

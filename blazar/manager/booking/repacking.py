@@ -214,6 +214,7 @@ class _HostSearch:
     def _may_move(self, piece: PromisedPiece, held: HeldCalendar, earliest: int) -> bool:
         row = held.rows[piece]
         waits = piece.movable and row.lease_status == str(LeaseStatus.PENDING) and piece.start >= earliest
+        waits = waits and not row.keep_hosts
         if not (waits and piece.per_instance is None and piece.affinity is Affinity.ANY):
             return False
         demand = held.find_demand(piece)

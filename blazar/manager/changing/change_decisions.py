@@ -127,6 +127,7 @@ class ChangeDecisions:
             events=events,
             extend=dates.changed_extension(lease, change, window.end, now),
             reminders=reminders.accept(change.reminders, window, now, lease.reminders),
+            keep_hosts=_keeps_hosts(lease, change),
             series=mark_changed_by_itself(lease),
             wait=waiting_leases.keep_place(lease, change, window),
             end_reason=_end_reason(lease, window, now),
@@ -286,9 +287,9 @@ class ChangeDecisions:
 
 
 def _change_words(lease: Lease, change: LeaseChange, now: datetime) -> Unchanged:
-    """Return a lease with another name or other reminders, or prolonged by itself up to another time.
+    """Return a lease with another name or other reminders, that goes on by itself or keeps its hosts, or no longer.
 
-    It keeps all that it has.
+    It has all that it had.
     """
     if change.name is None:
         check_not_ended(lease)
@@ -300,11 +301,24 @@ def _change_words(lease: Lease, change: LeaseChange, now: datetime) -> Unchanged
     reminding = reminders.accept(change.reminders, lease.window, now, lease.reminders)
     if reminding != lease.reminders:
         check_not_ended(lease)
-    if change.exact and (name, extend, reminding) == (lease.name, lease.extend, lease.reminders):
+    after = replace(lease, name=name, extend=extend, reminders=reminding, keep_hosts=_keeps_hosts(lease, change))
+    if change.exact and after == lease:
         return Unchanged(lease, lease)
-    series = mark_changed_by_itself(lease)
-    after = replace(lease, name=name, extend=extend, reminders=reminding, series=series, updated_at=now)
-    return Unchanged(lease, after)
+    return Unchanged(lease, replace(after, series=mark_changed_by_itself(lease), updated_at=now))
+
+
+def _keeps_hosts(lease: Lease, change: LeaseChange) -> bool:
+    """Return whether a lease keeps its hosts after a change. WrongState if it has begun: it has them by then."""
+    if change.keep_hosts in (None, lease.keep_hosts):
+        return lease.keep_hosts
+    check_not_ended(lease)
+    if lease.status is not LeaseStatus.PENDING:
+        raise WrongState(
+            "the lease has begun: its hosts are its own until its end, and that is not to be changed",
+            data={"status": str(lease.status)},
+            at="/keep_hosts",
+        )
+    return not lease.keep_hosts
 
 
 def _ended_error(lease: Lease, window: Window) -> InvalidInput:

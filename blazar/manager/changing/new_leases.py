@@ -325,4 +325,5 @@ def _make_lease(
         ),
         events=events,
         kind=request.kind,
+        keep_hosts=request.keep_hosts,
     )

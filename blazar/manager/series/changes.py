@@ -173,6 +173,7 @@ class SeriesChanger:
             template = seal_template(self._runtime, asked, before=template)
         template = replace(template, max_price=change.max_price if change.sets_max_price else template.max_price)
         template = replace(template, reminders=template.reminders if change.reminders is None else change.reminders)
+        template = template if change.keep_hosts is None else replace(template, keep_hosts=change.keep_hosts)
         return replace(template, before_end=change.before_end) if change.sets_before_end else template
 
     def _planned(self, wanted: SeriesAfter) -> ChangeAttempt:
@@ -212,12 +213,14 @@ class SeriesChanger:
         own = {one.id: other.id for one, other in zip(model.lease.reservations, lease.reservations, strict=True)}
         same = wanted.new.template.reminders == wanted.before.template.reminders
         asked = lease.reminders if same else wanted.new.template.reminders
+        changes_hosts = wanted.new.template.keep_hosts is not wanted.before.template.keep_hosts
         after = replace(
             lease,
             name=wanted.new.name,
             window=window,
             events=tuple(self._events(wanted, lease, window, now)),
             reminders=skip_past(asked, window, now, lease.reminders),
+            keep_hosts=wanted.new.template.keep_hosts if changes_hosts else lease.keep_hosts,
             series=PartOfSeries(wanted.new.id, occurrence.recurrence_id),
             updated_at=now,
         )

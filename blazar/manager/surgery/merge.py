@@ -275,7 +275,8 @@ class Merger:
         )
         extend = second.lease.extend if touching else first.lease.extend
         reminding = reminders.join(first.lease.reminders, second.lease.reminders)
-        return replace(lease, events=events, extend=extend, reminders=reminding), void
+        keeps = first.lease.keep_hosts or second.lease.keep_hosts
+        return replace(lease, events=events, extend=extend, reminders=reminding, keep_hosts=keeps), void
 
 
 def _warning(lease: Lease, known: Event | None, other: Event | None) -> datetime | None:

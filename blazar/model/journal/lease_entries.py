@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -12,6 +13,7 @@ from blazar.model.base.clock import zulu, zulu_or_none
 from blazar.model.base.window import Window
 from blazar.model.journal.entries import (
     EXTENDABLE_UNTIL,
+    KEEP_HOSTS,
     LONGEST,
     MAINTENANCE_END,
     MAINTENANCE_START,
@@ -251,6 +253,8 @@ def _list_changes(before: Lease | None, after: Lease, by: Actor | None) -> Itera
         yield FieldChange(OFFERED_TO, _offer_project(before), _offer_project(after))
     if before.reminders or after.reminders:
         yield from _list_reminders(before, after)
+    if before.keep_hosts is not after.keep_hosts:
+        yield FieldChange(KEEP_HOSTS, *(json.dumps(lease.keep_hosts) for lease in (before, after)))
     if before.user_id != after.user_id:
         yield FieldChange(USER_ID, before.user_id, after.user_id)
     known, now = ({r.id: _list_parameters(r) for r in lease.asked_for} for lease in (before, after))

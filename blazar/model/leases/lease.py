@@ -154,7 +154,8 @@ class Lease:
     end, and of leases that an earlier version has ended. ``use`` is None while nobody looks whether it is used.
     ``wait`` is None of a lease that never waited; the window of one that waits is the one that it will probably have.
     ``series`` is None of a lease that is no occurrence of a series, ``offer`` of one that is not offered to anybody.
-    ``reminders`` are in the order in which the user has given them.
+    ``reminders`` are in the order in which the user has given them. One that is to ``keep_hosts`` does not leave its
+    hosts before its start for the sake of another one.
     """
 
     id: str
@@ -179,6 +180,7 @@ class Lease:
     series: PartOfSeries | None = None
     offer: TransferOffer | None = None
     reminders: tuple[Reminder, ...] = ()
+    keep_hosts: bool = False
 
     def event(self, event_type: EventType) -> Event | None:
         """Return the lease's event of this type; of request events the latest one."""

@@ -80,6 +80,7 @@ class LeaseRequest:
     long it has to be at least, if it cannot be as long as it asks for.
     ``extend_until``: up to then, a duration from its end, it is prolonged if nobody else wants its resources.
     ``max_price``: it is refused if it costs more, a decimal; None: whatever it costs.
+    ``keep_hosts``: no other lease makes it leave its hosts before its start.
     ``reminders`` of a lease of a series are not told if their time is past already; else that is refused.
     """
 
@@ -104,6 +105,26 @@ class LeaseRequest:
     reminders: tuple[Reminder, ...] = ()
     of_series: bool = False
     max_price: str | None = None
+    keep_hosts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseDefaults:
+    """What requests for leases mean that leave it out: the ``kind``, and whether the lease keeps its hosts.
+
+    ``repack_named``: it does not, even if its user sees names of hosts, and counts on those that were shown.
+    """
+
+    kind: LeaseKind = LeaseKind.SCHEDULED
+    repack_named: bool = False
+
+    def keeps_hosts(self, *, names: bool, operator: bool) -> bool:
+        """Return whether a lease keeps its hosts; operators see ``names`` of all, and know that hosts change."""
+        return names and not operator and not self.repack_named
+
+
+USUAL = LeaseDefaults()
+"""Where the operator has set nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +145,7 @@ class LeaseChange:
     it is not prolonged by itself any more. ``advances``: a promised start is moved to an earlier one, on these
     resources, by calendar id, and the lease gets no less than it has; ``turn`` is the version of the waiting list that
     moves it. ``key``: with the same one it is made once. ``reminders`` take the place of those that it has.
-    ``max_price``: it is refused if the lease costs more then, a decimal.
+    ``max_price``: it is refused if the lease costs more then, a decimal. ``keep_hosts`` is as in ``LeaseRequest``.
     """
 
     name: str | None = None
@@ -144,6 +165,7 @@ class LeaseChange:
     key: IdempotencyKey | None = None
     reminders: tuple[Reminder, ...] | None = None
     max_price: str | None = None
+    keep_hosts: bool | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -157,7 +179,7 @@ class LeaseChange:
 
     @property
     def _changes_words(self) -> bool:
-        given = (self.name, self.extend_until, self.reminders)
+        given = (self.name, self.extend_until, self.reminders, self.keep_hosts)
         return self.stops_extending or any(value is not None for value in given)
 
     @property

@@ -47,6 +47,7 @@ class SeriesChange:
     fit: Fit | None = None
     max_price: str | None = None
     sets_max_price: bool = False
+    keep_hosts: bool | None = None
     with_changed: bool = False
     asked_by: Actor | None = None
     dry_run: bool = False
@@ -87,6 +88,7 @@ def point_errors_at_changed_field(change: SeriesChange) -> Iterator[None]:
         "name": change.name,
         "reservations": change.reservations,
         "reminders": change.reminders,
+        "keep_hosts": change.keep_hosts,
         "fit": change.fit,
     }
     given = [name for name, value in fields.items() if value is not None]

@@ -60,6 +60,7 @@ class Template:
 
     ``before_end`` counts from the start or, backward, before the end of each. ``operator``: the user was an operator.
     ``reminders`` have no dates of their own. ``max_price`` is the most that each may cost, a decimal; None: whatever.
+    ``keep_hosts`` is as in ``LeaseRequest``.
     """
 
     reservations: tuple[ReservationRequest, ...]
@@ -67,6 +68,7 @@ class Template:
     operator: bool = False
     reminders: tuple[Reminder, ...] = ()
     max_price: str | None = None
+    keep_hosts: bool = False
 
     @property
     def without_secrets(self) -> Template:
@@ -128,6 +130,7 @@ class Series:
             operator=self.template.operator,
             exact=True,
             reminders=self.template.reminders,
+            keep_hosts=self.template.keep_hosts,
             of_series=True,
         )
 

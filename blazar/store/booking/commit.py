@@ -71,7 +71,8 @@ class Commit:
     """What one transaction writes of leases; it is undone as a whole if anything that it expects is not so.
 
     Each lease in ``leases`` must be at the revision of its ``before``. ``redated`` ones, of which only dates, name,
-    reminders and state differ, are written in statements whose number does not grow with them, and so are new ones.
+    reminders, state and ``keep_hosts`` differ, are written in statements whose number does not grow with them, and so
+    are new ones.
     """
 
     leases: Sequence[LeaseWrite]

@@ -260,7 +260,7 @@ def _update_of(table: sa.Table, names: tuple[str, ...]) -> sa.Update:
 
 
 def save_dates(connection: Connection, redated: Sequence[LeaseWrite]) -> None:
-    """Write leases of which only dates, name, reminders and state differ. StaleLease.
+    """Write leases of which only dates, name, reminders, state and ``keep_hosts`` differ. StaleLease.
 
     In as many statements for all of them.
     """
@@ -299,6 +299,7 @@ _NEW_DATES = (
         recurrence_id=sa.bindparam("which"),
         series_changed=sa.bindparam("itself"),
         reminders=sa.bindparam("reminding", type_=leases.c.reminders.type),
+        keep_hosts=sa.bindparam("keeps"),
         updated_at=sa.bindparam("at", type_=UTC_TIME),
         revision=leases.c.revision + 1,
     )
@@ -327,6 +328,7 @@ def _date_values(lease: Lease) -> dict[str, object]:
         "which": None if part is None else local_text(part.recurrence_id),
         "itself": part is not None and part.changed,
         "reminding": reminders_json(lease.reminders) if lease.reminders else None,
+        "keeps": lease.keep_hosts,
         "at": lease.updated_at,
     }
 

@@ -40,6 +40,7 @@ class HeldPiece:
     name: str
     project_id: str
     user_id: str
+    keep_hosts: bool
     status: str
     resource_type: str
     region: str
@@ -95,6 +96,7 @@ def _select_lease_pieces(dialect: str, kind: ResourceKind, now: datetime) -> sa.
             leases.c.name,
             leases.c.project_id,
             leases.c.user_id,
+            leases.c.keep_hosts,
             reservations.c.status,
             reservations.c.resource_type,
             reservations.c.region,

@@ -116,6 +116,7 @@ def template_json(template: Template) -> dict[str, Any]:
         "operator": template.operator,
         **({"reminders": reminders_json(template.reminders)} if template.reminders else {}),
         **({} if template.max_price is None else {"max_price": template.max_price}),
+        **({"keep_hosts": True} if template.keep_hosts else {}),
     }
 
 
@@ -130,6 +131,7 @@ def _template_of(stored: Mapping[str, Any]) -> Template:
         stored["operator"],
         reminders_of(stored.get("reminders", ())),
         stored.get("max_price"),
+        stored.get("keep_hosts", False),
     )
 
 

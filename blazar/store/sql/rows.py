@@ -71,6 +71,7 @@ LEASE_COLUMNS = (
     leases.c.offer_expires_at,
     leases.c.offer_terms,
     leases.c.reminders,
+    leases.c.keep_hosts,
 )
 RESERVATION_COLUMNS = (
     reservations.c.lease_id,
@@ -192,7 +193,8 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
     id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, *more = row
     degraded, deleted, revision, kind, end_reason, usage, used_at, release_at, *more = more
     would_release_at, held, *more = more
-    *wait, until, why, series_id, recurrence_id, series_changed, offered_to, to_user, expires, offer, reminders = more
+    *wait, until, why, series_id, recurrence_id, series_changed, offered_to, to_user, expires, offer = more[:-2]
+    reminders, keep_hosts = more[-2:]
     return Lease(
         id_,
         name,
@@ -216,6 +218,7 @@ def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Eve
         None if series_id is None else PartOfSeries(series_id, local_of(recurrence_id), series_changed),
         None if offered_to is None else _offer(offered_to, to_user, expires, offer),
         () if reminders is None else reminders_of(reminders),
+        keep_hosts,
     )
 
 
@@ -280,6 +283,7 @@ def lease_row(lease: Lease) -> dict[str, Any]:
         "offer_expires_at": None if lease.offer is None else lease.offer.expires_at,
         "offer_terms": None if lease.offer is None else _offer_terms(lease.offer),
         "reminders": reminders_json(lease.reminders) if lease.reminders else None,
+        "keep_hosts": lease.keep_hosts,
     }
 
 

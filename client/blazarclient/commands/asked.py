@@ -41,6 +41,7 @@ _KEYS: Mapping[str, str] = {
     "at_least": "at_least",
     "if_free_until": "if_free_until",
     "max_price": "max_price",
+    "keep_hosts": "keep_hosts",
     "reservations": "reservations",
     "reminders": "reminders",
 }
@@ -66,11 +67,13 @@ class Asked:
     if_free_until: str | None = None
     max_price: str | None = None
     reminders: Sequence[object] = field(default=())
+    keep_hosts: bool | None = None
 
     @property
     def new_kind(self) -> str | None:
         """Its kind if microversion 1.0 cannot book it."""
-        is_new = self.queue_until or self.if_free_until or self.reminders or self.max_price is not None
+        is_new = self.queue_until or self.if_free_until or self.reminders or self.keep_hosts
+        is_new = is_new or self.max_price is not None
         return self.kind or ("scheduled" if is_new else None)
 
 
@@ -293,6 +296,8 @@ def _asked(path: str, values: object) -> Asked:
         )
     for key, value in found.items():
         if key == "tries" and isinstance(value, int) and not isinstance(value, bool):
+            continue
+        if key == "keep_hosts" and isinstance(value, bool):
             continue
         if key not in ("reservations", "reminders") and not isinstance(value, str):
             raise IncorrectLease(f"{key} of {path} is {value!r}; put it in quotes")

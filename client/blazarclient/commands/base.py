@@ -198,6 +198,15 @@ def unknown_column(parsed_args: argparse.Namespace, known: Sequence[str]) -> str
     return f"There is no column {asked[0]}; choose from {', '.join(sorted(known))}"
 
 
+def add_keep_hosts(parser: argparse.ArgumentParser) -> None:
+    """Add what says whether a lease, or each of a series, keeps its hosts until it starts."""
+    parser.add_argument(
+        "--keep-hosts",
+        action=argparse.BooleanOptionalAction,
+        help="keep the hosts that it gets; else others may take them before its start, and it gets equal ones",
+    )
+
+
 def now_in(parsed_args: argparse.Namespace) -> datetime:
     """Return the present time in the user's zone. BadTime if there is no such zone."""
     return clock().astimezone(times.zone(parsed_args.timezone))

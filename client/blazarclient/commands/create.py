@@ -15,7 +15,7 @@ from typing import Any
 from blazarclient import times
 from blazarclient.command import exit_code, told
 from blazarclient.commands import asked as forms
-from blazarclient.commands.base import LibraryCommand, add_zone, check_columns, now_in, utc
+from blazarclient.commands.base import LibraryCommand, add_keep_hosts, add_zone, check_columns, now_in, utc
 from blazarclient.commands.booking import Booked, Progress, book, may_be_booked, uncertain_of_old, wait_active
 from blazarclient.commands.listing import in_line, outline
 from blazarclient.commands.refusals import Places, in_words_of, of_reminders, of_reservations
@@ -62,6 +62,7 @@ _PLACES: Mapping[str, str] = {
     "/wait/tries": "tries",
     "/extend_if_free": "if_free_until",
     "/max_price": "max_price",
+    "/keep_hosts": "keep_hosts",
     "/kind": "kind",
 }
 """What the options beyond those of microversion 1.0 say, by their attributes, which are also the keys of a file."""
@@ -131,6 +132,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
         parser.add_argument(
             "--max-price", metavar="<amount>", help="book it only if it costs no more, such as 640.00; see --dry-run"
         )
+        add_keep_hosts(parser)
         add_reminders(parser)
         parser.add_argument("-F", "--file", metavar="<file>", help="the lease as YAML or JSON; - reads stdin")
         parser.add_argument("--wait", action="store_true", help="wait until it is active; exit code 1 if it fails")
@@ -200,7 +202,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
                 raise IncorrectLease(f"{words} are both given; give one of them")
         asked = forms.read_file(parsed_args.file) if parsed_args.file else forms.Asked()
         parsed_args.timezone = parsed_args.timezone or asked.timezone
-        given = {
+        given: dict[str, Any] = {
             "name": parsed_args.name,
             "start": parsed_args.begins or _in_utc("--start-date", parsed_args.start, parsed_args),
             "end": parsed_args.ends or _in_utc("--end-date", parsed_args.end, parsed_args),
@@ -215,12 +217,14 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "if_free_until": parsed_args.if_free_until,
             "max_price": parsed_args.max_price,
             "reminders": parsed_args.reminders,
+            "keep_hosts": parsed_args.keep_hosts,
         }
         if given["duration"] and not given["end"]:
             asked = dataclasses.replace(asked, end=None)
         elif given["end"] and not given["duration"]:
             asked = dataclasses.replace(asked, duration=None)
-        asked = dataclasses.replace(asked, **{key: value for key, value in given.items() if value})
+        chosen: dict[str, Any] = {key: value for key, value in given.items() if value or value is False}
+        asked = dataclasses.replace(asked, **chosen)
         if not asked.name:
             raise IncorrectLease("The lease has no name; give one")
         if not asked.reservations:
@@ -238,6 +242,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             **window.dates(),
             **forms.reminders(asked, now),
             **({} if asked.max_price is None else {"max_price": asked.max_price}),
+            **({} if asked.keep_hosts is None else {"keep_hosts": asked.keep_hosts}),
             "reservations": [forms.modern(reservation) for reservation in asked.reservations],
         }
 

@@ -17,6 +17,7 @@ from blazarclient.commands.base import (
     LibraryCommand,
     One,
     Rows,
+    add_keep_hosts,
     add_zone,
     check_columns,
     let_before_now,
@@ -38,6 +39,7 @@ KEYS = (
         "fit",
         "max_price",
         "before_end_date",
+        "keep_hosts",
         "reminders",
         "reservations",
         "booked_until",
@@ -63,6 +65,7 @@ _OPTIONS = {
     "/before_end_date": "--before-end",
     "/max_price": "--max-price",
     "/reminders": "--reminder",
+    "/keep_hosts": "--keep-hosts",
     "/from": "--from",
 }
 """What says the parts of a request."""
@@ -101,6 +104,7 @@ def _add_dates(parser: argparse.ArgumentParser, *, required: bool) -> None:
         help="when to warn: 2h before the end, or +1h after the start",
     )
     let_before_now(parser)
+    add_keep_hosts(parser)
     add_reminders(parser, instead=not required, dates=False)
     parser.add_argument(
         "--fit",
@@ -145,6 +149,8 @@ def _given(parsed_args: argparse.Namespace, now: datetime) -> dict[str, Any]:
         given["fit"] = given["fit"].replace("-", "_")
     if parsed_args.reminders or getattr(parsed_args, "no_reminders", False):
         given["reminders"] = read_reminders(parsed_args.reminders or (), now)
+    if parsed_args.keep_hosts is not None:
+        given["keep_hosts"] = parsed_args.keep_hosts
     found = [read_reservation(text, resource_type=HOST) for text in parsed_args.physical_reservations]
     found += [read_reservation(text) for text in parsed_args.reservations]
     if found:
@@ -314,7 +320,10 @@ class ChangeSeries(_OneSeries):
         """Change it."""
         check_columns(parsed_args, KEYS)
         options = ("name", *_DATES, *_LISTS, "physical_reservations", "reservations")
-        if not any(getattr(parsed_args, option) for option in (*options, "reminders", "no_reminders")):
+        if (
+            not any(getattr(parsed_args, option) for option in (*options, "reminders", "no_reminders"))
+            and parsed_args.keep_hosts is None
+        ):
             raise CommandError("Nothing is to change; give a name, dates, a rule or reservations", code=400)
         series = self.library.series
         found = series.find(parsed_args.id)

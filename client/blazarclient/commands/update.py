@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from blazarclient import times
 from blazarclient.commands import asked as forms
-from blazarclient.commands.base import LibraryCommand, add_zone, now_in
+from blazarclient.commands.base import LibraryCommand, add_keep_hosts, add_zone, now_in
 from blazarclient.commands.change import end_of, minute, of_old, start_of
 from blazarclient.commands.refusals import Places, in_words_of, of_reminders, of_reservations
 from blazarclient.commands.reminders import add_reminders, read_reminders
@@ -62,6 +62,7 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
         )
         parser.add_argument("--before-end-date", metavar="<time>", help="when to warn, YYYY-MM-DD HH:MM in UTC")
         parser.add_argument("--max-price", metavar="<amount>", help="change it only if it then costs no more")
+        add_keep_hosts(parser)
         add_reminders(parser, instead=True)
         add_zone(parser)
         return parser
@@ -92,6 +93,7 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
                     reservations=changes or None,
                     reminders=self.reminders(parsed_args),
                     max_price=parsed_args.max_price,
+                    keep_hosts=parsed_args.keep_hosts,
                     if_match=lease.etag,
                 )
             # A change to the present values leaves the revision as it was.
@@ -108,6 +110,8 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
             raise UnsupportedVersion(f"Reminders cannot be changed: {error}") from error
         if parsed_args.max_price is not None:
             raise UnsupportedVersion(f"Nothing has a price: {error}") from error
+        if parsed_args.keep_hosts is not None:
+            raise UnsupportedVersion(f"It cannot be said who keeps hosts: {error}") from error
         manager = self.get_client().lease
         lease_id = self.id_of(parsed_args.id)
         dates = self.dates(of_old(manager.get(lease_id)), parsed_args)
@@ -156,6 +160,8 @@ def _places(parsed_args: argparse.Namespace) -> Places:
     given = {place: option for place, option in dates.items() if option}
     reminders = of_reminders(len(parsed_args.reminders or ()))
     price = {"/max_price": "--max-price"} if parsed_args.max_price is not None else {}
+    if parsed_args.keep_hosts is not None:
+        given["/keep_hosts"] = "--keep-hosts" if parsed_args.keep_hosts else "--no-keep-hosts"
     return {**of_reservations([("--reservation", len(parsed_args.reservation or ()))]), **reminders, **price, **given}
 
 
@@ -165,7 +171,7 @@ def _reminds(parsed_args: argparse.Namespace) -> bool:
 
 def _new(parsed_args: argparse.Namespace) -> bool:
     """Return whether something is asked for that the existing client has not."""
-    if parsed_args.max_price is not None or _reminds(parsed_args):
+    if parsed_args.max_price is not None or parsed_args.keep_hosts is not None or _reminds(parsed_args):
         return True
     if any(getattr(parsed_args, name) for name in (*_OPTIONS, *_WARNINGS)):
         return True

@@ -82,6 +82,7 @@ class Leases:
         extend_until: Date | None = None,
         reminders: Sequence[Mapping[str, Any]] = (),
         max_price: str | None = None,
+        keep_hosts: bool | None = None,
     ) -> Lease:
         """Book a lease. NotEnoughResources or LimitExceeded if it is refused.
 
@@ -92,7 +93,7 @@ class Leases:
         long, such as ``PT4H``, if it cannot be as long as it asks for. ``extend_until``: up to then it is prolonged by
         itself if nobody else wants its resources. ``reminders``: each with ``at``, as ``-PT2H`` before the end,
         ``text``, and ``from`` where it counts from the other date. ``max_price``: Conflict if it costs more, such as
-        ``640.00``.
+        ``640.00``. ``keep_hosts``: it does not get others before its start for the sake of another lease.
 
         ``time_zone``: an IANA name, for dates without offset and for days of durations. With one ``idempotency_key``
         at most one lease is made, however often and wherever this is called. Uncertain if no answer came after some
@@ -121,8 +122,8 @@ class Leases:
             body["extend_if_free"] = {"until": written(extend_until)}
         if reminders:
             body["reminders"] = [dict(reminder) for reminder in reminders]
-        if max_price is not None:
-            body["max_price"] = max_price
+        rest = {"max_price": max_price, "keep_hosts": keep_hosts}
+        body |= {key: value for key, value in rest.items() if value is not None}
         key = checked(idempotency_key or str(uuid.uuid4()))
         try:
             answer = self._transport.ask(
@@ -231,13 +232,14 @@ class Leases:
         stop_extending: bool = False,
         reminders: Sequence[Mapping[str, Any]] | None = None,
         max_price: str | None = None,
+        keep_hosts: bool | None = None,
     ) -> Lease:
         """Change what is given and return the lease. PreconditionFailed if it changed since ``if_match`` was read.
 
         ``reset_before_end``: warn again as long before the end as the operator has set, instead of at a date.
         ``extend_until`` is as in ``create``; with ``stop_extending`` it is not prolonged by itself any more.
         ``reminders`` take the place of all that it has. ``max_price``: Conflict if it costs more then, such as
-        ``"640.00"``.
+        ``"640.00"``. ``keep_hosts`` is as in ``create``.
         """
         if reset_before_end and before_end_date is not None:
             raise ValueError("before_end_date and reset_before_end exclude each other")
@@ -247,8 +249,13 @@ class Leases:
             body["before_end_date"] = None
         if extend_until is not None or stop_extending:
             body["extend_if_free"] = None if extend_until is None else {"until": written(extend_until)}
-        rest = {"name": name, "time_zone": time_zone, "reservations": reservations, "reminders": reminders}
-        rest["max_price"] = max_price
+        rest: dict[str, Any] = {
+            "name": name,
+            "time_zone": time_zone,
+            "reservations": reservations,
+            "reminders": reminders,
+        }
+        rest |= {"max_price": max_price, "keep_hosts": keep_hosts}
         body |= {key: value for key, value in rest.items() if value is not None}
         answer = self._transport.ask(
             "PUT",

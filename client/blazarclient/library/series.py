@@ -37,6 +37,7 @@ class SeriesOfLeases:
         before_end_date: str | None = None,
         reminders: Sequence[Mapping[str, Any]] = (),
         max_price: str | None = None,
+        keep_hosts: bool | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Series:
@@ -46,6 +47,7 @@ class SeriesOfLeases:
         ``duration`` (``PT4H``) or ``until_local`` (``17:00``, ``06:00+1d``) says how long each lasts. ``fit``: ``all``,
         the default, or ``as_many``. A long series is returned CREATING, and booked in the background. ``dry_run``:
         nothing is booked; the occurrences say what fits. ``max_price``: the most that each lease may cost.
+        ``keep_hosts``: each keeps its hosts until it starts.
 
         With one ``idempotency_key`` at most one series is made. Uncertain if no answer came after some tries.
         """
@@ -58,6 +60,7 @@ class SeriesOfLeases:
             "fit": fit,
             "before_end_date": before_end_date,
             "max_price": max_price,
+            "keep_hosts": keep_hosts,
             "reminders": [dict(reminder) for reminder in reminders] or None,
         }
         body: dict[str, Any] = {"name": name, "rule": rule, "start": start}
@@ -119,8 +122,8 @@ class SeriesOfLeases:
         ``since`` is the ``recurrence_id`` of the first occurrence that changes; without it all that have not begun do.
         If others come before, these stay as they are, and another series continues this one. Changes: ``name``,
         ``rule``, ``start``, ``time_zone``, ``duration``, ``until_local``, ``exdates``, ``rdates``, ``reservations``,
-        ``before_end_date``, ``fit``; ``changed``: also leases that were changed by themselves. InvalidRequest if there
-        is none.
+        ``before_end_date``, ``fit``, ``keep_hosts``; ``changed``: also leases that were changed by themselves.
+        InvalidRequest if there is none.
         """
         if not changes:
             raise InvalidRequest("Nothing is to change; give a name, dates, a rule or reservations")

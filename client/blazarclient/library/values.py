@@ -319,6 +319,7 @@ class Lease:
     extend_if_free: ExtendIfFree | None = None
     transfer: Transfer | None = None
     reminders: tuple[Reminder, ...] = ()
+    keep_hosts: bool = False
     price: Price | None = None
     waking: WakingHosts | None = None
 
@@ -708,6 +709,7 @@ class Series:
     fit: str = ""
     max_price: str | None = None
     reminders: tuple[Reminder, ...] = ()
+    keep_hosts: bool = False
     reservations: tuple[Mapping[str, Any], ...] = ()
     booked_until: datetime | None = None
     previous_id: str | None = None

@@ -15,6 +15,7 @@ from blazar.api.leases import services as waiters
 from blazar.api.leases.services import Waiters
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, ManagerUnavailable, TooManyRequests
 from blazar.model.leases.details import ImmediateVerdict
+from blazar.model.leases.requests import LeaseDefaults
 from blazar.model.leases.states import LeaseKind
 from tests.api.conftest import app_of, client_of, token, with_leases
 from tests.observed import ObservedManager, before, failing
@@ -40,7 +41,7 @@ def client_for(world, manager=None, *, act=None, default=LeaseKind.SCHEDULED):
         world.run_to(world.clock.now() + timedelta(seconds=seconds))
 
     waits = Waiters(sleep=act or sleep, clock=world.clock.elapsed)
-    app.extensions = {EXTENSION: with_leases(services, waiters=waits, default_kind=default)}
+    app.extensions = {EXTENSION: with_leases(services, waiters=waits, defaults=LeaseDefaults(default))}
     return client_of(app)
 
 

@@ -211,6 +211,24 @@ def test_who_is_bound_to_the_host_keeps_it(world, asked):
     stays(world, lease, world.now(pending))
 
 
+def test_who_keeps_the_hosts_stays_until_that_is_changed(world):
+    lease, pending = pair(world)
+    kept = world.change(pending, keep_hosts=True)
+    stays(world, lease, world.now(kept))
+    world.change(kept, keep_hosts=False)
+    prolong(world, lease, 8)
+    assert hosts(world, pending) != hosts(world, lease)
+
+
+def test_who_keeps_the_hosts_gets_others_if_they_fail(world):
+    lease = world.change(world.lease(start=4 * HOUR), keep_hosts=True)
+    (host,) = world.hosts_of(lease)
+    world.simulated.operators.host_vanishes(host)
+    world.run_to(NOON + 4 * HOUR)
+    assert (world.now(lease).status, world.now(lease).keep_hosts) == (LeaseStatus.ACTIVE, True)
+    assert world.hosts_of(lease) != {host}
+
+
 def test_nobody_is_moved_while_somebody_waits(world):
     world.waits = True
     lease, pending = pair(world)

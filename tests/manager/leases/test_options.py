@@ -60,6 +60,24 @@ def test_the_kind_of_a_lease_is_the_default_of_the_file(start):
     assert service.book(**later, kind="scheduled").status_code == 201
 
 
+@pytest.mark.parametrize("repacked", [True, False])
+def test_who_sees_names_of_hosts_keeps_them_unless_the_file_says_otherwise(start, tmp_path, repacked):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text('"blazar:calendar:get_names": "rule:project_reader_or_admin"\n')
+    service = start("[api]", f"repack_named = {repacked}", "[oslo_policy]", f"policy_file = {policy}")
+
+    def keeps(**more: object) -> bool:
+        return service.book(start="2030-04-02T08:00:00Z", end="2030-04-02T09:00:00Z", **more).json["lease"][
+            "keep_hosts"
+        ]
+
+    assert keeps() is not repacked
+    # Operators see all names, and a request that says it is right.
+    assert not keeps(who="root:operations:admin", keep_hosts=False)
+    series = service.ask("POST", "/v1/series", {**SERIES, "start": "2030-04-03T08:00:00"}).json["series"]
+    assert series["keep_hosts"] is not repacked
+
+
 def test_only_the_kinds_of_the_file_are_booked(start):
     service = start("[api]", "allowed_kinds = scheduled")
     assert service.book(kind="immediate").status_code in (400, 403)

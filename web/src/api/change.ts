@@ -13,6 +13,7 @@ export interface LeaseChange {
   time_zone?: string;
   /** Null: it is not prolonged by itself any more. */
   extend_if_free?: { until: string } | null;
+  keep_hosts?: boolean;
   /** In place of all that it has. */
   reminders?: readonly Pick<Reminder, "at" | "from" | "text">[];
   reservations?: (Partial<Reservation> & { id: string })[];
@@ -89,7 +90,7 @@ async function fresh(seen: Lease, path: string, change: LeaseChange, send: Send)
 
 /** Returns the keys of a change whose present value is not the one that was seen. */
 export function movedKeys(seen: Lease, now: Lease, change: LeaseChange): string[] {
-  const keys = (["name", "start_date", "end_date", "before_end_date"] as const).filter(
+  const keys = (["name", "start_date", "end_date", "before_end_date", "keep_hosts"] as const).filter(
     (key) => key in change && seen[key] !== now[key],
   ) as string[];
   if ("extend_if_free" in change && seen.extend_if_free?.until !== now.extend_if_free?.until)

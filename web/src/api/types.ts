@@ -152,6 +152,8 @@ export interface Lease {
   wait?: Wait | null;
   extend_if_free?: { until: Instant; reason: string | null } | null;
   reminders?: Reminder[];
+  /** Until it starts, no other lease makes it leave its hosts. */
+  keep_hosts?: boolean;
   /** In the answer to who books, and in a dry run. */
   waking?: Waking | null;
   /** To whom it is offered; null: to nobody. */
@@ -247,6 +249,7 @@ export interface Series {
   max_price?: string | null;
   reservations: Wish[];
   reminders?: Pick<Reminder, "at" | "from" | "text">[];
+  keep_hosts?: boolean;
   booked_until: Instant | null;
   /** The series that this one goes on from. */
   previous_id?: string | null;

@@ -39,6 +39,8 @@ export interface Booking {
   reminders: readonly Wish[];
   /** The most that what waits, or each of a series, may cost, as it is typed; "": any price. */
   most: string;
+  /** It keeps its hosts until it starts. */
+  keeps: boolean;
   /** The series that is booked as far as it fits, as it is sent; null: none is. */
   some: string | null;
 }
@@ -105,6 +107,7 @@ export function newBooking(subject: Subject, reminders: readonly Wish[] = []): B
     repeat: null,
     reminders,
     most: "",
+    keeps: false,
     some: null,
   };
 }
@@ -222,8 +225,18 @@ export function leaseBody(subject: Subject, form: Booking, plan: Plan, zone: str
         }
       : {}),
     ...(more === null ? {} : { extend_if_free: { until: `+${more}` } }),
+    ...keepsBody(subject, form, plan),
     ...remindersBody(form),
   };
+}
+
+/** Returns whether it can be chosen that hosts are kept: what begins at once has them. */
+export function mayKeep({ question }: Subject, { atOnce, way }: Plan): boolean {
+  return question.wants.some((want) => want.type === "physical:host") && (!atOnce || way === "recurs");
+}
+
+function keepsBody(subject: Subject, form: Booking, plan: Plan): Record<string, boolean> {
+  return form.keeps && mayKeep(subject, plan) ? { keep_hosts: true } : {};
 }
 
 /** Returns what is sent of what a request leaves open. */
@@ -239,6 +252,7 @@ export function seriesBody(subject: Subject, form: Booking, plan: Plan, zone: st
     ...(form.remind ? { before_end_date: `-${form.remind}` } : {}),
     ...remindersBody(form),
     ...mostBody(form),
+    ...keepsBody(subject, form, plan),
     reservations: reservationsOf(subject, form),
   };
 }

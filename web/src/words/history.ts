@@ -96,6 +96,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   end_date: "End",
   before_end_date: "Reminder",
   extend_if_free: "Goes on by itself until",
+  keep_hosts: "Keeps its hosts",
   min: "At least",
   max: "At most",
   amount: "Number",

@@ -21,6 +21,8 @@ export interface SeriesForm {
   until: string;
   reservations: readonly Wish[];
   reminders: readonly Reminding[];
+  /** Each keeps its hosts until it starts. */
+  keeps: boolean;
   /** The most that each may cost; "": any price. */
   most: string;
 }
@@ -50,6 +52,7 @@ export function formOf(series: Series, since: string | null, now: number): Serie
     until: hasEnd(series.rule) ? (untilOf(series.rule) ?? last.slice(0, 10)) : "",
     reservations: series.reservations,
     reminders: wishesOf(series),
+    keeps: series.keep_hosts === true,
     most: series.max_price ?? "",
   };
 }
@@ -100,6 +103,7 @@ export function changeOf(
   if (JSON.stringify(form.reservations) !== JSON.stringify(shown.reservations)) change.reservations = form.reservations;
   const reminders = sentOf(form.reminders);
   if (!sameWishes(reminders, shown.reminders)) change.reminders = reminders;
+  if (form.keeps !== shown.keeps) change.keep_hosts = form.keeps;
   if (form.most.trim() !== shown.most) change.max_price = form.most.trim() || null;
   if (Object.keys(change).length > 0 && since !== null) change.from = since;
   return change;

@@ -18,7 +18,7 @@ from blazar.api.leases.v1_1.reminders import render_reminders
 from blazar.model.base.clock import zulu
 from blazar.model.base.reasons import ReasonCode
 from blazar.model.leases.details import HeldResource, LeaseDetails
-from blazar.model.leases.lease import Event, Lease, TransferOffer, reason_of
+from blazar.model.leases.lease import Event, ExtendIfFree, Lease, TransferOffer, reason_of
 from blazar.model.leases.reservation import SHOWN_IDS, TYPES, Reservation
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.queue import FailedTry
@@ -68,9 +68,8 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "release_at": _instant(None if use is None else use.release_at),
         "held": None if use is None else use.held,
         "wait": _wait(value, view),
-        "extend_if_free": None
-        if value.extend is None
-        else {"until": zulu(value.extend.until), "reason": value.extend.reason},
+        "extend_if_free": _extension(value.extend),
+        "keep_hosts": value.keep_hosts,
         "reminders": render_reminders(value.reminders, value.window),
         "transfer": None if value.offer is None else offer(value.offer),
         "series_id": None if value.series is None else value.series.series_id,
@@ -79,6 +78,10 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "waking": reasons.render_waking(details.waking),
     }
     return _without_ids(shown) if planned else shown
+
+
+def _extension(value: ExtendIfFree | None) -> Json | None:
+    return None if value is None else {"until": zulu(value.until), "reason": value.reason}
 
 
 def offer(value: TransferOffer) -> Json:

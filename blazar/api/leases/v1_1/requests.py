@@ -23,7 +23,14 @@ from blazar.model.base.moments import NOW, BeforeEnd, Duration, End, Moment
 from blazar.model.base.paging import Condition
 from blazar.model.leases.details import LeaseDetails, LeaseFilter, LeaseState
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest, ReservationChange, ReservationRequest
+from blazar.model.leases.requests import (
+    Actor,
+    LeaseChange,
+    LeaseDefaults,
+    LeaseRequest,
+    ReservationChange,
+    ReservationRequest,
+)
 from blazar.model.leases.states import LeaseKind
 from blazar.model.resources.requirements import parse_requirement
 from blazar.resources.contract.parameters import check_unnamed
@@ -39,9 +46,9 @@ _EVENTS = _PARTS["events"] | {"before_end_date"}
 
 
 def new_lease(
-    body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool, default: LeaseKind
+    body: Json, caller: Caller, view: View, schemas_of: Schemas, *, dry_run: bool, defaults: LeaseDefaults
 ) -> LeaseRequest:
-    """Return the request for a new lease; ``default`` is its kind if it names none. InvalidInput."""
+    """Return the request for a new lease. InvalidInput."""
     check_text(body)
     start, end, before_end = _dates(body)
     return LeaseRequest(
@@ -55,7 +62,7 @@ def new_lease(
         operator=view.operator,
         exact=True,
         dry_run=dry_run,
-        kind=LeaseKind(body.get("kind", default)),
+        kind=LeaseKind(body.get("kind", defaults.kind)),
         wait_until=_until(body, "wait"),
         tries=(body.get("wait") or {}).get("tries"),
         latest_start=_latest(body),
@@ -63,6 +70,7 @@ def new_lease(
         extend_until=_until(body, "extend_if_free"),
         reminders=parse_reminders(body) or (),
         max_price=body.get("max_price"),
+        keep_hosts=body.get("keep_hosts", defaults.keeps_hosts(names=view.names, operator=view.operator)),
     )
 
 
@@ -133,6 +141,7 @@ def lease_change(
         exact=True,
         dry_run=dry_run,
         max_price=body.get("max_price"),
+        keep_hosts=body.get("keep_hosts"),
     )
 
 

@@ -59,9 +59,9 @@ def create(call: Call) -> Answer:
     known = None if key is None else call.manager.leases.replay(key)
     if known is None:
         schemas_of = call.services.served.requests
-        default = call.services.feature(LeaseServices).default_kind
+        defaults = call.services.feature(LeaseServices).defaults
         asked = call.checked(normalize(body))
-        wanted = new_lease(asked, call.caller, view, schemas_of, dry_run=dry_run, default=default)
+        wanted = new_lease(asked, call.caller, view, schemas_of, dry_run=dry_run, defaults=defaults)
         wanted = replace(wanted, key=key)
         if wanted.kind is LeaseKind.BEST_EFFORT:
             call.services.policy.check(BEST_EFFORT.name, call.caller)

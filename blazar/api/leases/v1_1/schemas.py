@@ -66,6 +66,10 @@ _EXTEND: Json = {
     "properties": {"until": {**_DATE, "description": f"{dates.DATE_FORMAT}, or a duration from the end such as +P3D"}},
     "description": "up to when the lease is prolonged if nobody else wants its resources; null: it is not",
 }
+KEEP_HOSTS: Json = {
+    "type": "boolean",
+    "description": "true or false: whether the lease keeps its hosts until it starts",
+}
 _REGION: Json = {"type": "string", "minLength": 1, "maxLength": 64, "description": "the name of a region"}
 """Not in a change: a reservation stays in its region."""
 
@@ -120,6 +124,7 @@ LEASE_CREATE: Json = {
         "kind": _KIND,
         "wait": _WAIT,
         "extend_if_free": _EXTEND,
+        "keep_hosts": KEEP_HOSTS,
         "reminders": REMINDERS,
         "max_price": MAX_PRICE,
         "reservations": RESERVATIONS,
@@ -150,6 +155,7 @@ LEASE_UPDATE: Json = {
     "properties": {
         **_DATES_AND_NAME,
         "extend_if_free": _EXTEND,
+        "keep_hosts": KEEP_HOSTS,
         "reminders": CHANGED_REMINDERS,
         "max_price": MAX_PRICE,
         "reservations": CHANGED_RESERVATIONS,

@@ -67,6 +67,7 @@ leases = sa.Table(
     sa.Column("offer_terms", sa.JSON(none_as_null=True)),
     # NULL in leases without reminders (``blazar.model.leases.reminders``).
     sa.Column("reminders", sa.JSON(none_as_null=True)),
+    sa.Column("keep_hosts", sa.Boolean, nullable=False, server_default=sa.false()),
     # By what lists sort and are parted; the database derives it, so that no writer can forget it.
     sa.Column("changed_at", UTC_TIME, sa.Computed("coalesce(updated_at, created_at)")),
     sa.Column("leaves_at", UTC_TIME, sa.Computed("coalesce(release_at, ends_at)")),

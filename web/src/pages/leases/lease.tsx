@@ -43,7 +43,7 @@ import { NoLease } from "./no-lease.tsx";
 import { ExtensionOffer } from "./offer.tsx";
 import { RoomPanel } from "./room.tsx";
 import { Reservations } from "./reservations.tsx";
-import { PromisePanel, ReleaseBar, TriesPanel, UsePanel, WaitPanel, goesOnInWords } from "./standing.tsx";
+import { HostsLock, PromisePanel, ReleaseBar, TriesPanel, UsePanel, WaitPanel, goesOnInWords } from "./standing.tsx";
 import { OfferBar } from "../surgery/transfer.tsx";
 import {
   ChangeDialog,
@@ -117,6 +117,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
           </details>
         </div>
         <div>
+          <HostsLock lease={lease} etag={etag} onDone={onChanged} />
           <UsePanel lease={lease} onDone={onChanged} />
           <CostPanel lease={lease} />
           <EnergyPanel lease={lease} />

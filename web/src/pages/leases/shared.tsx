@@ -59,6 +59,7 @@ const WORDS: Record<string, string> = {
   before_end_date: "time of the reminder",
   extend_if_free: "time up to which it goes on by itself",
   reminders: "list of reminders",
+  keep_hosts: "lock on its hosts",
   min: "number",
   max: "number",
   amount: "number",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** How a lease stands: its place in line, whether it goes on by itself, whether it is used, and who may act on that. */
 import { useState } from "preact/hooks";
+import { changeLease } from "../../api/change.ts";
 import { request } from "../../api/client.ts";
 import { plain } from "../../api/errors.ts";
 import { may } from "../../api/session.ts";
@@ -130,6 +131,49 @@ export function goesOnInWords(lease: Lease, now: number): string | null {
   const until = about(asked.until, zone.value, now);
   const reason = asked.reason === null ? "" : ` Not so far: ${sentence(inWords(asked.reason))}`;
   return `It goes on by itself until ${until} at most, as long as nobody else wants what it has.${reason}`;
+}
+
+/** Whether the hosts of a lease that has not started may change, and the lock that its owners switch. */
+export function HostsLock({ lease, etag, onDone }: UseProps & { etag: string | null }) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  if (lease.status !== "PENDING" || !lease.reservations.some((one) => one.resource_type === "physical:host"))
+    return null;
+  const locked = lease.keep_hosts === true;
+  const change = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      const { data } = await changeLease(lease, etag, { keep_hosts: !locked });
+      note(`${lease.name} ${locked ? "may get other hosts" : "keeps its hosts"} until it starts`);
+      onDone(data.lease);
+    } catch (refused) {
+      setError(refused);
+    }
+    setBusy(false);
+  };
+  return (
+    <section class="card hosts-lock" aria-label="Its hosts">
+      <h2>{locked ? "Its hosts are locked" : "Its hosts may change"}</h2>
+      <p>
+        {locked
+          ? "Until it starts they stay its own, unless they fail or are repaired."
+          : "Until two hours or so before it starts, it may get other hosts that are as good, so that one more lease fits."}
+      </p>
+      {may("blazar:leases:put") && (
+        <p class="row">
+          <BusyButton type="button" class="small" busy={busy} doing="Changing…" onClick={() => void change()}>
+            {locked ? "Unlock them" : "Keep these hosts"}
+          </BusyButton>
+        </p>
+      )}
+      {error !== null && (
+        <p class="field-error" role="alert">
+          {plain(error)}
+        </p>
+      )}
+    </section>
+  );
 }
 
 type Act = "keep" | "hold" | "let go";

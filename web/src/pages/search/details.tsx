@@ -11,7 +11,15 @@ import { RemindersField } from "../../parts/reminders.tsx";
 import { moment, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { type Booking, type Plan, type Subject, boundsPrice, lengthAsked, misplaced } from "../../words/booking.ts";
+import {
+  type Booking,
+  type Plan,
+  type Subject,
+  boundsPrice,
+  lengthAsked,
+  mayKeep,
+  misplaced,
+} from "../../words/booking.ts";
 import { endChoices, reminders } from "../../words/endings.ts";
 import { endInWords, whatOf } from "../../words/lease.ts";
 import { wishOf } from "../../words/question.ts";
@@ -71,6 +79,16 @@ export function DetailFields(props: DetailProps) {
           errors={errors}
           onChange={(reminders) => edit({ reminders })}
         />
+        {mayKeep(subject, plan) && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={form.keeps}
+              onChange={(event) => edit({ keeps: event.currentTarget.checked })}
+            />
+            Keep the hosts that are chosen, even if others need them
+          </label>
+        )}
         {plan.way !== "recurs" && (
           <MoreField
             more={form.more}

@@ -192,6 +192,16 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
         errors={fields}
         onChange={(reminders) => edit({ reminders })}
       />
+      {form.reservations.some((one) => one.resource_type === "physical:host") && (
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={form.keeps}
+            onChange={(event) => edit({ keeps: event.currentTarget.checked })}
+          />
+          Keep the hosts that are chosen, even if others need them
+        </label>
+      )}
       {(shown.most !== "" || scope.some((one) => one.price)) && (
         <MostField
           label="Each may cost at most"
