@@ -93,6 +93,15 @@ BOOKING_RETRIES = Count(
     "Bookings that were planned again, as others had booked meanwhile.",
     Label("cause", ("calendar", "lease")),
 )
+REPACKINGS = Count(
+    "repackings_total",
+    "Searches for hosts that others leave, for what would be refused: found, proven that there is no way, or neither.",
+    _outcome("found", "proven", "not_proven"),
+)
+REPACK_DURATION = Spread(
+    "repack_duration_seconds", "How long a search for hosts that others leave took, with what it read."
+)
+REPACKED_LEASES = Count("repacked_leases_total", "Leases that got other hosts so that another one fitted.")
 
 # A manager: database.
 

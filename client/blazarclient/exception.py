@@ -122,7 +122,10 @@ class Conflict(BlazarClientException):
 
 
 class NotEnoughResources(Conflict):
-    """Not all that is asked for is free; ``faults[0].data`` has reasons and alternatives, if the service explains."""
+    """Not all that is asked for is free; ``faults[0].data`` has reasons and alternatives, if the service explains.
+
+    Its ``proof`` says whether no arrangement of all leases would have room: ``full_at`` an instant, or ``not_proven``.
+    """
 
 
 class PreconditionFailed(BlazarClientException):

@@ -15,14 +15,24 @@ from datetime import datetime, timedelta
 
 from blazar.calendar.maintenance import PromisedPiece, Span
 from blazar.calendar.repack.search import repack
-from blazar.calendar.repack.values import Repack, RepackLimits, RepackMode, RepackMove, RepackProblem, WholeNeed
-from blazar.calendar.timeline import epoch
+from blazar.calendar.repack.values import (
+    FullAt,
+    NotRepacked,
+    Repack,
+    RepackLimits,
+    RepackMode,
+    RepackMove,
+    RepackProblem,
+    WholeNeed,
+)
+from blazar.calendar.timeline import epoch, from_epoch
 from blazar.manager.booking.booking import PlacementRequest, Selectable, match_visible, plan_allocations
 from blazar.manager.booking.held_calendar import HeldCalendar
 from blazar.manager.common.notifications import MOVED
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import NotEnoughResources, StaleLease
+from blazar.model.base.proof import FullInstant, RefusalProof
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.calendar.demand import Affinity, Demand
@@ -31,6 +41,7 @@ from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.requirements import property_keys
 from blazar.model.resources.resource import HOST, NAMES, Resource
+from blazar.observe import metrics
 from blazar.store.booking.commit import LeaseWrite
 
 LOG = logging.getLogger(__name__)
@@ -98,7 +109,8 @@ def plan_moves(
 ) -> RepackedPlan | None:
     """Return a plan for a lease that was ``refused`` whole hosts, for which others leave theirs; None if none is found.
 
-    While anybody waits for a turn nobody is moved. NotEnoughResources if there is not enough of another kind.
+    If one was looked for in vain, the refusal says what that proves. While anybody waits for a turn nobody is moved.
+    NotEnoughResources if there is not enough of another kind.
     """
     mine = [request for request in requests if request.demand.kind == HOST]
     possible = refused.kinds == (HOST,) and all(r.demand.whole for r in mine)
@@ -106,7 +118,13 @@ def plan_moves(
         return None
     if runtime.settings.repack.mode is RepackMode.OFF or runtime.store.waiting_list.is_anybody_waiting():
         return None
-    found = _HostSearch(runtime, lease, window, mine, selectable, now).find()
+    with metrics.REPACK_DURATION.measure():
+        found = _HostSearch(runtime, lease, window, mine, selectable, now).find()
+    if found is not None:
+        metrics.REPACKINGS.add(_name_outcome(found))
+    if isinstance(found, NotRepacked):
+        refused.proof = _make_proof(found.proof)
+        return None
     others = [request for request in requests if request.demand.kind != HOST]
     if found is None or not others:
         return found
@@ -115,8 +133,15 @@ def plan_moves(
     return replace(found, plan=AllocationPlan(allocations, {**rest.generations, **found.plan.generations}))
 
 
+def count_repacked(moved: Iterable[LeaseWrite]) -> int:
+    """Return how many of these leases get other hosts so that another one fits."""
+    return sum(write.makes_room in (REPACKED, REPACKED_AGAIN) for write in moved)
+
+
 def tell_moved(runtime: Runtime, moved: Iterable[LeaseWrite]) -> None:
-    """Tell the owners of leases that were moved, unless they were told within a day."""
+    """Tell the owners of leases that were moved, unless they were told within a day; and count them."""
+    moved = tuple(moved)
+    metrics.REPACKED_LEASES.add(by=count_repacked(moved))
     for write in moved:
         if write.makes_room == REPACKED:
             runtime.notifier.notify(MOVED, write.saved)
@@ -135,8 +160,11 @@ class _HostSearch:
     _stay: set[str] = field(default_factory=set)
     """Leases that may not move, as was found."""
 
-    def find(self) -> RepackedPlan | None:
-        """Return the plan for the hosts with the moves; None if none was found. A constant number of statements."""
+    def find(self) -> RepackedPlan | NotRepacked | None:
+        """Return the plan for the hosts with the moves, or that there is none; None if the search is not for these.
+
+        A constant number of statements.
+        """
         start, cleaning = max(self.window.start, to_second(self.now)), self.runtime.store.calendar.cleaning_time
         around = Window(start, later(self.window.end, cleaning))
         with self.runtime.store.maintenances.open_planning(HOST, self.now, around=around) as view:
@@ -148,16 +176,21 @@ class _HostSearch:
         limits = RepackLimits(is_spent=lambda: time.thread_time() > spent)
         # Before its start it may get others, too; but it is asked for those that it has.
         first, second = self._list_needs(held, keeps=True), self._list_needs(held, keeps=False)
+        refused: NotRepacked | None = None
         for needs in (first, second) if first != second else (first,):
+            if not needs:
+                continue
+            refused = NotRepacked()
             for _ in range(MOST_SEARCHES):
                 pieces = [replace(p, movable=False) if p.lease_id in self._stay else p for p in pieces]
-                found = repack(RepackProblem(span, needs, pieces, choices, held.closed), limits) if needs else None
-                if not isinstance(found, Repack):
+                found = repack(RepackProblem(span, needs, pieces, choices, held.closed), limits)
+                if isinstance(found, NotRepacked):
+                    refused = found
                     break
                 moved = self._list_moved(held, found.moves)
                 if moved is not None:
                     return self._make_plan(found, moved, generations)
-        return None
+        return refused
 
     def _list_needs(self, held: HeldCalendar, *, keeps: bool) -> list[WholeNeed]:
         """Return what is needed, with what the lease has if it ``keeps`` that.
@@ -260,6 +293,21 @@ class _HostSearch:
             ", ".join(write.after.id for write in moved),
         )
         return RepackedPlan(AllocationPlan(allocations, {id_: generations[id_] for id_ in gaining}), moved)
+
+
+def _name_outcome(found: RepackedPlan | NotRepacked) -> str:
+    if isinstance(found, RepackedPlan):
+        return "found"
+    return "not_proven" if found.proof is None else "proven"
+
+
+def _make_proof(full: FullAt | None) -> RefusalProof | None:
+    """Return what a refusal proves, without names; None if no host would do, which other reasons say better."""
+    if full is None:
+        return RefusalProof()
+    if not full.hosts:
+        return None
+    return RefusalProof(FullInstant(from_epoch(full.at), len(full.hosts), full.promised, full.asked))
 
 
 def _make_need(demand: Demand, fitting: Mapping[int, Resource], keeps: Collection[int]) -> WholeNeed:

@@ -23,7 +23,7 @@ from blazar.context import scope
 from blazar.manager.booking.booking import Booker
 from blazar.manager.booking.lease_changes import ChangeQuestion, DecidedChange, RequestedChange, Unchanged
 from blazar.manager.booking.quotas import QuotasNeeded, check_quotas
-from blazar.manager.booking.repacking import tell_moved
+from blazar.manager.booking.repacking import count_repacked, tell_moved
 from blazar.manager.changing.change_decisions import ChangeDecisions
 from blazar.manager.changing.change_grants import ChangeGrant, ChangeProposal, Grants
 from blazar.manager.common.claims import Claim
@@ -122,17 +122,17 @@ class Updates:
 
     def preview(
         self, lease_id: str, change: LeaseChange, decide: Decide | None = None, grants: Grants = ChangeGrant
-    ) -> tuple[Lease, tuple[Allocation, ...], LeasePrice | None]:
+    ) -> tuple[Lease, tuple[Allocation, ...], LeasePrice | None, int]:
         """Return what a dry run of a change would make of a lease, of what it holds, and of what it costs.
 
-        The errors of ``update``.
+        The last is how many other leases would get other hosts. The errors of ``update``.
         """
         grant = grants(self._runtime, self._changes, self._outbox, change)
         with scope(limit=self._runtime.settings.request_limit):
             found, after = self._granted(lease_id, grant, decide)
         if isinstance(found, DecidedChange):
-            return after, found.plan.allocations, grant.price
-        return after, tuple(self._runtime.store.calendar.of_lease(lease_id)), grant.price
+            return after, found.plan.allocations, grant.price, count_repacked(found.moved)
+        return after, tuple(self._runtime.store.calendar.of_lease(lease_id)), grant.price, 0
 
     def _changed(
         self, lease_id: str, grant: ChangeGrant, decide: Decide | None

@@ -190,7 +190,7 @@ class LeaseCreator:
             self._quote(grant, plan)
             grant.check(plan)
             grant.check_bounds()
-        return describe_unwritten(self._runtime, grant.planned, plan.allocations, grant.price)
+        return describe_unwritten(self._runtime, grant.planned, plan.allocations, grant.price, len(grant.moved))
 
 
 class LeaseService:
@@ -339,9 +339,13 @@ class LeaseService:
 
 
 def describe_unwritten(
-    runtime: Runtime, lease: Lease, allocations: Collection[Allocation], price: LeasePrice | None = None
+    runtime: Runtime,
+    lease: Lease,
+    allocations: Collection[Allocation],
+    price: LeasePrice | None = None,
+    moves_others: int = 0,
 ) -> LeaseDetails:
-    """Return a lease that is not written, with the resources that it would have, and what it would cost."""
+    """Return a lease that is not written, with what it would have and cost, and how many others it would move."""
     names = runtime.store.lease_pages.resource_names({allocation.resource_id for allocation in allocations})
     resources = tuple(
         HeldResource(
@@ -357,4 +361,4 @@ def describe_unwritten(
     )
     shown = replace(lease, events=tuple(e for e in lease.events if e.event_type not in HIDDEN_EVENTS))
     hosts = [allocation.resource_id for allocation in allocations if allocation.kind in POWERED]
-    return LeaseDetails(shown, resources, price, find_waking(runtime, lease, hosts))
+    return LeaseDetails(shown, resources, price, find_waking(runtime, lease, hosts), moves_others)

@@ -152,12 +152,14 @@ class Refusals:
         if found is None or not found.reasons:
             # Something has changed since: the same request may fit now.
             return
-        _add_sentence(error, _sentence(found))
+        proof = error.proof
+        _add_sentence(error, " ".join([_sentence(found), *([] if proof is None else [proof.sentence])]))
         error.pointer = found.reasons[0].pointer
         error.data = {
             "reasons": render_reasons(found.reasons),
             "alternatives": render_alternatives(found.alternatives),
             "as_of": zulu(found.as_of),
+            **({} if proof is None else {"proof": proof.render()}),
         }
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+from blazar.model.base.proof import RefusalProof
 from blazar.model.base.reasons import Cause, Reason, ReasonCode
 
 
@@ -189,11 +190,13 @@ class Conflict(BlazarError):
 class NotEnoughResources(Conflict):
     """Too few resources match the demand and are free in the window.
 
-    ``kinds`` are those of the resources that lack; none where that is not known.
+    ``kinds`` are those of the resources that lack; none where that is not known. ``proof`` is what a search has found
+    that lets others get other hosts; None if there was none.
     """
 
     code = "not_enough_resources"
     kinds: tuple[str, ...] = ()
+    proof: RefusalProof | None = None
 
 
 class OthersWait(Conflict):

@@ -41,13 +41,15 @@ class HeldResource:
 class LeaseDetails:
     """A lease with the resources of its reservations, as of one revision; ``price`` is what it costs, if known.
 
-    ``waking`` is said of one that is booked, or would be: what its start waits for.
+    ``waking`` is said of one that is booked, or would be: what its start waits for. ``moves_others`` is how many other
+    leases a dry run would give other hosts; None of a lease that is written.
     """
 
     lease: Lease
     held: tuple[HeldResource, ...] = ()
     price: LeasePrice | None = None
     waking: WakingHosts | None = None
+    moves_others: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,6 +292,7 @@ def outline(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {"reminders": describe_reminders(lease.reminders, zone)} if lease.reminders else {}
     told |= {"costs": "\n".join(list_costs(lease.price, zone))} if lease.price else {}
     told |= {"waits_for": describe_waking(lease.waking, zone)} if lease.waking else {}
+    told |= {"moves_others": f"{lease.moves_others} leases would get other hosts"} if lease.moves_others else {}
     return {**told, "reservations": "\n".join(line for each in lease.reservations for line in _would_be(each))}
 
 

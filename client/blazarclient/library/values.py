@@ -322,6 +322,7 @@ class Lease:
     keep_hosts: bool = False
     price: Price | None = None
     waking: WakingHosts | None = None
+    moves_others: int | None = None
 
     @property
     def reason(self) -> Reason | None:

@@ -154,6 +154,8 @@ export interface Lease {
   reminders?: Reminder[];
   /** Until it starts, no other lease makes it leave its hosts. */
   keep_hosts?: boolean;
+  /** Of a dry run: how many other leases would get other hosts. */
+  moves_others?: number | null;
   /** In the answer to who books, and in a dry run. */
   waking?: Waking | null;
   /** To whom it is offered; null: to nobody. */

@@ -247,6 +247,10 @@ _LEASE: Json = {
     "reminders": reminders.SHOWN,
     "price": PRICE,
     "waking": WAKING,
+    "moves_others": {
+        **_NUMBER_OR_NULL,
+        "description": "of a dry run: how many other leases would get other hosts; else null",
+    },
     "transfer": {
         **an_object(OFFER_KEYS),
         "type": ["object", "null"],

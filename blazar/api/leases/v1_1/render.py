@@ -76,6 +76,7 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "recurrence_id": None if value.series is None else value.series.recurrence_id.isoformat(),
         "price": render_price(details.price),
         "waking": reasons.render_waking(details.waking),
+        "moves_others": details.moves_others,
     }
     return _without_ids(shown) if planned else shown
 
