@@ -12,6 +12,7 @@ from blazar.clouds.ports.placement import CLASS_PREFIX
 from blazar.clouds.ports.segments import Segment, SegmentNetwork
 from blazar.clouds.ports.volumes import Volume
 from blazar.clouds.simulated import SimulatedCloud
+from blazar.clouds.simulated.cards import take_cards
 from blazar.clouds.simulated.placement import count_used
 from blazar.clouds.simulated.segments import SimulatedSegments
 from blazar.clouds.simulated.server_state import ServerState
@@ -97,7 +98,8 @@ class Users:
             for host in state.hosts.values():
                 totals = state.inventories.get(host.name, {})
                 free = all(totals.get(name, 0) > count_used(state, host.name, name, now) for name in classes)
-                if free and host.service_name in inside and host.up and host.enabled:
+                cards = take_cards(state, host, flavor.extra_specs, now)
+                if free and cards is not None and host.service_name in inside and host.up and host.enabled:
                     server = ServerState(
                         str(uuid.uuid4()),
                         name,
@@ -108,6 +110,7 @@ class Users:
                         memory_mb=flavor.memory_mb,
                         disk_gb=flavor.local_gb,
                         flavor=flavor_id,
+                        cards=cards,
                         flavor_name=flavor.name,
                         extra_specs=dict(flavor.extra_specs),
                     )

@@ -125,7 +125,7 @@ def _filter_matching(resources: Sequence[Resource], requirement: Requirement) ->
 def list_eligible(demand: Demand, find: Matching) -> Sequence[Resource]:
     """Return the resources that meet the demand's requirement and have the hardware for it."""
     found = find(demand.requirement)
-    return [r for r in found if demand.is_met_by(r)] if demand.traits or demand.cells else found
+    return [r for r in found if demand.is_met_by(r)] if demand.hardware else found
 
 
 def _add_required(demands: Sequence[Demand], snapshot: Snapshot, find: Matching) -> Sequence[Demand]:

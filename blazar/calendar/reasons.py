@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from blazar.calendar.counting import derive_conditions
 from blazar.calendar.occupancy import Occupancy
@@ -15,6 +16,7 @@ from blazar.calendar.topology import count_units
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import NotEnoughResources
+from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.demand import Affinity, Demand
 from blazar.model.calendar.topology import describe_topology
 from blazar.model.resources.requirements import All, AnyOf, Anything, Comparison, Membership, Not, Requirement, matches
@@ -131,6 +133,9 @@ class _Count:
         self._remove(StepCode.TRAITS, lambda r: not demand.traits.met_by(r.traits), "without the traits of the flavor")
         if (cells := demand.cells) is not None:
             self._remove(StepCode.CELLS, lambda r: not cells.fit(r), "whose NUMA cells do not suit the flavor")
+        for cards in demand.cards:
+            words = f"whose {cards.resource_class} is missing, or does not suit all that the flavor may get of it"
+            self._remove(StepCode.CARDS, partial(_lacks, cards), words)
         of_them = "of them " if len(self.steps) > 1 else ""
         self._remove(StepCode.DISABLED, lambda r: r.disabled, f"{of_them}disabled")
         self._remove(StepCode.FAILED, lambda r: not r.reservable, "failed")
@@ -257,6 +262,10 @@ def _find_free_again(search: KindSearch, demand: Demand, start: int, end: int, l
         (condition,), _ = derive_conditions([alone], [search.candidates(alone)], search.timeline)
         runs = condition.find_runs(search.timeline, length, start, latest - length)
     return from_epoch(runs[0][0]) if runs else None
+
+
+def _lacks(cards: Cards, resource: Resource) -> bool:
+    return not resource.capacity.get(cards.resource_class) or not cards.fit(resource)
 
 
 def _count_beside(search: KindSearch, index: int, start: int, end: int) -> int:

@@ -354,6 +354,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "neutron": cloud.NEUTRON_OPTIONS,
     "notifications": NOTIFICATION_OPTIONS,
     "nova": [*hosts.NOVA_OPTIONS, *cloud.NOVA_OPTIONS],
+    "pci": hosts.PCI_OPTIONS,
     hosts.SECTION: hosts.HOST_OPTIONS,
     "placement": cloud.PLACEMENT_OPTIONS,
     redfish.SECTION: redfish.OPTIONS,

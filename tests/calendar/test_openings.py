@@ -23,8 +23,9 @@ from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.calendar.demand import Affinity, Demand, TraitRequirements
 from blazar.model.calendar.topology import ANYWHERE, SpreadOver, Together, Topology
+from blazar.model.resources.pools import UnitLimits
 from blazar.model.resources.requirements import Comparison, matches
-from blazar.model.resources.resource import FLOATING_IP, HOST, Resource, ResourceKind, UnitLimits
+from blazar.model.resources.resource import FLOATING_IP, HOST, Resource, ResourceKind
 from tests.builders import NOON, a_host
 
 CASES = int(os.environ.get("BLAZAR_CASES", "150"))

@@ -18,8 +18,9 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.calendar.demand import Affinity, Demand, TraitRequirements
+from blazar.model.resources.pools import UnitLimits
 from blazar.model.resources.requirements import Comparison
-from blazar.model.resources.resource import HOST, Resource, UnitLimits
+from blazar.model.resources.resource import HOST, Resource
 from tests.builders import a_host, hours
 
 CASES = int(os.environ.get("BLAZAR_CASES", "150"))

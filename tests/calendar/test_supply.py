@@ -12,7 +12,8 @@ from blazar.calendar.placement import place
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.calendar.demand import Demand, TraitRequirements
-from blazar.model.resources.resource import HOST, Resource, UnitLimits
+from blazar.model.resources.pools import UnitLimits
+from blazar.model.resources.resource import HOST, Resource
 from tests.builders import a_host, hours, promised
 
 WINDOW = hours(0, 4)

@@ -260,6 +260,32 @@ def test_a_wsgi_server_gets_the_file_of_the_folder_that_it_names(monkeypatch, tm
     assert config.default_files() == [str(tmp_path / "blazar.conf")]
 
 
+A100 = '{"name": "a100", "vendor_id": "10de", "product_id": "20b5"}'
+L4 = '{"name": "l4", "resource_class": "CUSTOM_L4"}'
+
+
+def test_pci_aliases_are_those_of_the_file(load):
+    assert not HostSettings.configured(load("[nova]")).pci.specs
+    found = HostSettings.configured(load("[nova]", f"pci_alias = {A100}", f"pci_alias = {L4}")).pci
+    assert {name: spec.resource_class for name, (spec,) in found.specs.items()} == {
+        "a100": "CUSTOM_PCI_10DE_20B5",
+        "l4": "CUSTOM_L4",
+    }
+
+
+def test_pci_aliases_of_nova_go_before_ours(load):
+    assert not HostSettings.configured(load("[pci]")).pci.specs
+    found = HostSettings.configured(load("[nova]", f"pci_alias = {A100}", "[pci]", f"alias = {L4}")).pci
+    assert found.specs.keys() == {"l4"}
+
+
+def test_pci_devices_are_in_placement_if_the_file_says_so(load):
+    assert HostSettings.configured(load("[nova]", f"pci_alias = {L4}")).pci.in_placement
+    assert not HostSettings.configured(load("[nova]", "pci_in_placement = false")).pci.in_placement
+    with pytest.raises(InvalidInput, match="PCI alias l4 needs vendor_id and product_id, as pci_in_placement is false"):
+        HostSettings.configured(load("[nova]", f"pci_alias = {L4}", "pci_in_placement = false"))
+
+
 WRONG = [
     ("[DEFAULT]", "cleaning_time = -1", "a whole number from 0"),
     ("[DEFAULT]", "cleaning_time = 1.5", "a whole number from 0"),
@@ -273,6 +299,9 @@ WRONG = [
     ("[DEFAULT]", "endpoint_type = publicURL", "one of public, internal, admin"),
     ("[nova]", "endpoint_type = secret", "one of public, internal, admin"),
     ("[nova]", "az_aware = x", "true or false"),
+    ("[nova]", "pci_alias = a100", "is JSON as in nova.conf"),
+    ("[nova]", "pci_in_placement = partly", "true or false"),
+    ("[pci]", 'alias = {"name": "a:b"}', "give 1 to 255 characters without : and ,"),
     ("[placement]", "endpoint_type = secret", "one of public, internal, admin"),
     ("[manager]", "event_max_retries = 51", "a whole number from 0 to 50"),
     ("[manager]", "minutes_before_end_lease = -1", "a whole number from 0"),

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from blazar.model.resources.resource import UnitLimits
+from blazar.model.resources.pools import CardPool, UnitLimits
 
 
 @pytest.fixture
@@ -65,7 +65,10 @@ def test_a_class_of_several_providers_is_given_out_one_by_one(site, placement, h
     for number in (1, 2):
         site.nest(host, f"{host}_nested_{number}", {a_class: {"total": 3, "max_unit": 3}})
     inventory = placement.inventories([host])[host]
-    assert (inventory.capacity.get(a_class), inventory.limits[a_class]) == (6, UnitLimits(most=1))
+    assert inventory.capacity.get(a_class) == 6
+    assert not inventory.allows(a_class, 2)
+    (pool,) = (pool for pool in inventory.pools if pool.resource_class == a_class)
+    assert pool == CardPool(a_class, 3, 2, limits=UnitLimits(1, 3, 1))
 
 
 def test_a_host_has_its_traits(site, placement, host):

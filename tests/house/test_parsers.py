@@ -275,6 +275,7 @@ OUR_OWN = {
     "blazar.model.use.policy": "what a lease keeps",
     "blazar.model.queue": "what a lease keeps",
     "blazar.resources.floating_ips.registration": "subnets and addresses as Neutron tells them, addresses to register",
+    "blazar.resources.hosts.pci_aliases": "lines of the configuration, read at the start",
     "blazar.resources.hosts.flavors": "the flavor that a reservation keeps, as Nova told it",
     "blazar.resources.networks.teardown": "addresses that Neutron tells",
     "blazar.resources.contract.schemas": "schemas of packages that are installed",

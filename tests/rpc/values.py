@@ -149,6 +149,7 @@ from blazar.model.resources.pages import (
     VisiblePage,
     VisibleResource,
 )
+from blazar.model.resources.pools import CardPool, UnitLimits
 from blazar.model.resources.resource import (
     KINDS,
     KindDescription,
@@ -157,7 +158,6 @@ from blazar.model.resources.resource import (
     PropertyValues,
     Resource,
     ResourceProperty,
-    UnitLimits,
 )
 from blazar.model.subscriptions.details import (
     Channel,
@@ -402,6 +402,10 @@ resources = st.builds(
     limits=st.dictionaries(texts, st.builds(UnitLimits, *[st.integers(1, 2**31)] * 3), max_size=2),
     # Of several, equal sets would not always print the same.
     traits=st.frozensets(texts, max_size=1),
+    pools=st.lists(
+        st.builds(CardPool, texts, numbers, numbers, st.frozensets(texts, max_size=1), st.builds(UnitLimits)),
+        max_size=2,
+    ).map(tuple),
     disabled=st.booleans(),
     failure=maybe_text,
     failed_since=maybe_instant,

@@ -14,7 +14,8 @@ from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus, ReservationStatus
-from blazar.model.resources.resource import HOST, Resource, ResourceDetails, ResourceInventory, UnitLimits
+from blazar.model.resources.pools import UnitLimits
+from blazar.model.resources.resource import HOST, Resource, ResourceDetails, ResourceInventory
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.store import Store
 

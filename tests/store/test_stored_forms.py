@@ -27,7 +27,8 @@ from blazar.model.leases.reservation import Content, Gone, Reservation
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.maintenance.windows import LeasePlan, Outcome
 from blazar.model.queue import FailedTry, TryFailure, Wait
-from blazar.model.resources.resource import HOST, ResourceDetails, ResourceInventory, UnitLimits
+from blazar.model.resources.pools import CardPool, UnitLimits
+from blazar.model.resources.resource import HOST, ResourceDetails, ResourceInventory
 from blazar.model.series.checks import Fit
 from blazar.model.series.details import Series, SeriesStatus, Template
 from blazar.model.series.recurrence import Recurrence
@@ -266,12 +267,14 @@ def test_the_template_and_the_dates_of_a_series(kind):
 
 def test_the_data_of_a_resource():
     limits = {"VCPU": UnitLimits(1, 8, 2), "DISK_GB": UnitLimits()}
-    inventory = ResourceInventory(SIZE, limits, frozenset({"HW_B", "HW_A"}))
+    pool = CardPool("VGPU", 3, 2, frozenset({"HW_C"}), UnitLimits(1, 2, 1))
+    inventory = ResourceInventory(SIZE, limits, frozenset({"HW_B", "HW_A"}), (pool,))
     row = details_row(ResourceDetails({"vcpus": 4, "status": None, "name": "ü"}, inventory))
     assert stored(row["attributes"]) == '{"vcpus": 4, "status": null, "name": "\\u00fc"}'
     assert stored(row["capacity"]) == '{"MEMORY_MB": 2048, "VCPU": 4}'
     assert stored(row["limits"]) == '{"VCPU": [1, 8, 2], "DISK_GB": [1, 2147483647, 1]}'
     assert stored(row["traits"]) == '["HW_A", "HW_B"]'
+    assert stored(row["pools"]) == '[["VGPU", 3, 2, ["HW_C"], 1, 2, 1]]'
 
 
 def test_the_size_of_an_allocation():

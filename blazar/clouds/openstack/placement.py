@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from blazar.clouds.openstack.access import Access
 from blazar.clouds.openstack.service import Json, StaleGeneration
-from blazar.clouds.ports.placement import CLASS_PREFIX, ReservedCapacity, combine_inventories
+from blazar.clouds.ports.placement import CLASS_PREFIX, ProviderInventory, ReservedCapacity, combine_inventories
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, NotFound
 from blazar.model.resources.resource import ResourceInventory
@@ -36,7 +36,7 @@ class OpenStackPlacement:
         self._placement = access.placement
         self._sleep = sleep
         # Inventories and traits of providers, with the generation at which they were read; every change raises it.
-        self._read: dict[str, tuple[int, Json, frozenset[str]]] = {}
+        self._read: dict[str, tuple[int, ProviderInventory]] = {}
         # Uuids of reservation providers by host. One that was deleted answers 404, and another has another uuid.
         self._uuids: dict[str, str] = {}
         # What providers had that were found to lack a class, by path: it is set next, at the generation of that read.
@@ -45,18 +45,15 @@ class OpenStackPlacement:
     def inventories(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, ResourceInventory]:
         """Return the inventories and traits of hosts.
 
-        It takes one call for the list of all providers (two for a single host), two for each host and one for each
-        provider nested in it; the latter only if the generation differs from that of the last call.
+        It takes one call for the list of all providers (two for a single host), and two for each of them in the trees
+        of the hosts; the latter only if the generation differs from that of the last call.
         """
         found: dict[str, ResourceInventory] = {}
         for name, (uuid, tree) in self._read_trees(hypervisor_hostnames).items():
             # A provider may vanish meanwhile; its host is left out, as one that was not listed.
             with suppress(NotFound):
-                read = {
-                    provider["uuid"]: self._read_provider(provider, is_root=provider["uuid"] == uuid)
-                    for provider in tree
-                }
-                found[name] = combine_inventories((inventories for inventories, _ in read.values()), read[uuid][1])
+                read = {provider["uuid"]: self._read_provider(provider) for provider in tree}
+                found[name] = combine_inventories(read.pop(uuid), read.values())
         return found
 
     def consumers(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, Mapping[str, Amounts]]:
@@ -106,19 +103,18 @@ class OpenStackPlacement:
         answer = self._placement.get("/resource_providers", params=query, microversion=MICROVERSION)
         return list(answer["resource_providers"])
 
-    def _read_provider(self, provider: Json, *, is_root: bool) -> tuple[Json, frozenset[str]]:
-        """Return the inventories of a provider, and its traits if it is the provider of a host."""
+    def _read_provider(self, provider: Json) -> ProviderInventory:
+        """Return the inventories and traits of a provider."""
         uuid, generation = provider["uuid"], provider["generation"]
         known = self._read.get(uuid)
         if known is None or known[0] != generation:
             path = f"/resource_providers/{uuid}"
             body = self._placement.get(f"{path}/inventories", microversion=MICROVERSION)
-            traits: list[str] = []
-            if is_root:
-                traits = self._placement.get(f"{path}/traits", microversion=MICROVERSION)["traits"]
+            traits = self._placement.get(f"{path}/traits", microversion=MICROVERSION)["traits"]
             # The generation is that of the list, the older one: a change in between is read by the next call.
-            known = self._read[uuid] = (generation, body["inventories"], frozenset(traits) - PASSING_TRAITS)
-        return known[1], known[2]
+            read = ProviderInventory(body["inventories"], frozenset(traits) - PASSING_TRAITS)
+            known = self._read[uuid] = (generation, read)
+        return known[1]
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
         """Return the uuid of the host's reservation provider."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Protocol
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.calendar.cards import Cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,8 @@ class Server:
 class Flavor:
     """A flavor. ``memory_mb`` in MiB, ``disk_gb`` and ``ephemeral_gb`` in GiB, ``swap_mb`` in MiB.
 
-    If it is not ``public``, only the projects that have access may use it.
+    If it is not ``public``, only the projects that have access may use it. ``cards`` is what its PCI aliases mean, of a
+    flavor that a reservation keeps: Nova does not tell.
     """
 
     id: str
@@ -133,6 +135,7 @@ class Flavor:
     extra_specs: Mapping[str, str] = field(default_factory=dict)
     rxtx_factor: float = 1.0
     public: bool = False
+    cards: tuple[Cards, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

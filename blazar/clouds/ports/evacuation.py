@@ -192,8 +192,8 @@ class HostRoom:
 
     def has_room_for(self, amounts: Amounts) -> bool:
         """Return whether one more server of this size fits, within the limits of a single server too."""
-        free, limits = self.free, self.inventory.limits
-        return all(n <= free.get(name) and (name not in limits or limits[name].allows(n)) for name, n in amounts)
+        free = self.free
+        return all(n <= free.get(name) and self.inventory.allows(name, n) for name, n in amounts)
 
 
 CHANGES = frozenset({"begin_move", "begin_move_abort"})

@@ -6,13 +6,14 @@ Both adapters convert inventories of Placement into those of resources in the ca
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from blazar.model.base.amounts import Amounts
-from blazar.model.resources.resource import ResourceInventory, UnitLimits
+from blazar.model.resources.pools import CardPool, UnitLimits
+from blazar.model.resources.resource import ResourceInventory
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ class Placement(Protocol):
 
         The capacity of a class is ``int((total - reserved) * allocation_ratio)``, of the host's own provider and those
         nested in it, without the reservation provider and the classes of reservations. A class that several of them
-        have (GPUs, for example) is summed, and one instance can take only one of it, which no two providers have to
-        supply together. The traits are those of the host's own provider.
+        have (GPUs, for example) is summed. The traits are those of the host's own provider; those of nested ones are in
+        the pools.
         """
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
@@ -97,23 +98,40 @@ def reservation_id_of(resource_class: str) -> str:
     return resource_class.removeprefix(CLASS_PREFIX).lower().replace("_", "-")
 
 
-def combine_inventories(
-    providers: Iterable[Mapping[str, Mapping[str, Any]]], traits: Iterable[str]
-) -> ResourceInventory:
-    """Return the inventory of a host whose providers have these inventories by class.
+@dataclass(frozen=True, slots=True)
+class ProviderInventory:
+    """What a provider has: inventories by class, with the keys of Placement, and traits."""
 
-    The formula is Placement's. A class of several providers is summed and limited to one per allocation, because an
-    allocation takes its whole amount of a class from one provider.
+    inventories: Mapping[str, Mapping[str, Any]]
+    traits: frozenset[str] = frozenset()
+
+
+def combine_inventories(own: ProviderInventory, nested: Iterable[ProviderInventory] = ()) -> ResourceInventory:
+    """Return the inventory of a host with this provider of its own and these nested ones.
+
+    The formula is Placement's. A class that a nested provider has is in the pools, as an allocation takes its whole
+    amount of a class from one provider; providers that are equal in it are one pool. One with nothing free is left out.
     """
-    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for inventories in providers:
-        for name, inventory in inventories.items():
+    found: dict[str, list[CardPool]] = defaultdict(list)
+    deep: set[str] = set()
+    for provider in (own, *nested):
+        for name, inventory in provider.inventories.items():
             if not name.startswith(CLASS_PREFIX):
-                found[name].append(inventory)
-    capacity = Amounts.of({name: sum(map(_capacity, parts)) for name, parts in found.items()})
+                found[name].append(CardPool(name, _capacity(inventory), 1, provider.traits, _limits(inventory)))
+                deep |= set() if provider is own else {name}
+    capacity = Amounts.of({name: sum(pool.size for pool in parts) for name, parts in found.items()})
+    pools = Counter(pool for name in deep for pool in found[name] if pool.size)
     return ResourceInventory(
-        capacity, {name: _combine_limits(parts) for name, parts in found.items()}, frozenset(traits)
+        capacity,
+        {name: parts[0].limits for name, parts in found.items() if len(parts) == 1},
+        own.traits,
+        tuple(sorted((replace(pool, providers=n) for pool, n in pools.items()), key=_order)),
     )
+
+
+def _order(pool: CardPool) -> tuple[object, ...]:
+    limits = pool.limits
+    return pool.resource_class, pool.size, sorted(pool.traits), limits.least, limits.most, limits.step
 
 
 def _capacity(inventory: Mapping[str, Any]) -> int:
@@ -122,8 +140,8 @@ def _capacity(inventory: Mapping[str, Any]) -> int:
     return int(free * inventory.get("allocation_ratio", 1.0))
 
 
-def _combine_limits(parts: list[Mapping[str, Any]]) -> UnitLimits:
-    if len(parts) > 1:
-        return UnitLimits(most=1)
-    (one,) = parts
-    return UnitLimits(one.get("min_unit", 1), one.get("max_unit", UnitLimits().most), one.get("step_size", 1))
+def _limits(inventory: Mapping[str, Any]) -> UnitLimits:
+    usual = UnitLimits()
+    return UnitLimits(
+        inventory.get("min_unit", usual.least), inventory.get("max_unit", usual.most), inventory.get("step_size", 1)
+    )

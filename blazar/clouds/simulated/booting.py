@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from blazar.clouds.ports.booting import BootedServer, BootImage, BootNetwork, ServerRequest
 from blazar.clouds.ports.placement import CLASS_PREFIX
+from blazar.clouds.simulated.cards import Taken, take_cards
 from blazar.clouds.simulated.placement import count_used
 from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService, check_role
@@ -32,7 +33,7 @@ class SimulatedBooting(SimulatedService):
                 raise CloudRefused(f"flavor {request.flavor_id} could not be found")
             _check_named(state, project_id, request)
             _check_quota(state, project_id, flavor, [s for s in state.servers.values() if not s.is_gone(now)])
-            host = next((h for h in state.hosts.values() if self._has_room(state, h, flavor)), None)
+            host, cards = self._find_room(state, flavor)
             fails = host is None or state.boot.failing > 0 or _is_outside(state, request.networks)
             state.boot.failing = max(0, state.boot.failing - 1)
             server = ServerState(
@@ -48,6 +49,7 @@ class SimulatedBooting(SimulatedService):
                 flavor=flavor.id,
                 flavor_name=flavor.name,
                 extra_specs=dict(flavor.extra_specs),
+                cards={} if fails else cards,
                 created_at=now.isoformat(),
                 active_at=(now + self._durations.boot).isoformat(),
                 public_key=state.boot.keys.get(request.key_name or ""),
@@ -58,6 +60,15 @@ class SimulatedBooting(SimulatedService):
             )
             state.servers[server.id] = server
             return server.id
+
+    def _find_room(self, state: State, flavor: FlavorState) -> tuple[HostState | None, Taken]:
+        """Return the first host with room for a server, and the cards that the server gets there; None if none has."""
+        for host in state.hosts.values():
+            if self._has_room(state, host, flavor):
+                cards = take_cards(state, host, flavor.extra_specs, self._clock.now())
+                if cards is not None:
+                    return host, cards
+        return None, {}
 
     def _has_room(self, state: State, host: HostState, flavor: FlavorState) -> bool:
         now = self._clock.now()

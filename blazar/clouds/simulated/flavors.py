@@ -6,6 +6,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 from blazar.clouds.ports.compute import Flavor, ServerGroup
 from blazar.clouds.simulated.service import SimulatedService, look_up
@@ -30,7 +31,7 @@ class SimulatedFlavors(SimulatedService):
             if any(flavor.id == known.id or flavor.name == known.name for known in state.flavors.values()):
                 raise Conflict(f"there is a flavor {flavor.id} or {flavor.name} already")
             specs = dict(flavor.extra_specs)
-            state.flavors[flavor.id] = FlavorState(**{**asdict(flavor), "extra_specs": specs, "public": False})
+            state.flavors[flavor.id] = FlavorState(**{**fields_of(flavor), "extra_specs": specs, "public": False})
 
     def set_flavor_specs(self, flavor_id: str, specs: Mapping[str, str | None]) -> None:
         """Set and remove extra specs."""
@@ -110,3 +111,8 @@ def _flavor(flavor: FlavorState) -> Flavor:
         flavor.rxtx_factor,
         flavor.public,
     )
+
+
+def fields_of(flavor: Flavor) -> dict[str, Any]:
+    """Return the fields of a flavor that a cloud has: not what its aliases mean."""
+    return {name: value for name, value in asdict(flavor).items() if name != "cards"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
-from dataclasses import asdict
 
 from blazar.clouds.ports.compute import Flavor, Image, Server
 from blazar.clouds.simulated.evacuation import end_move
+from blazar.clouds.simulated.flavors import fields_of
 from blazar.clouds.simulated.machines import MachineState, PowerFault
 from blazar.clouds.simulated.network import is_address_used
 from blazar.clouds.simulated.power import check_machine
@@ -121,7 +121,7 @@ class Operators:
         """Create a flavor as operators do: public, or for some projects."""
         with self._storage.open(to_change=True) as state:
             more = {"extra_specs": dict(flavor.extra_specs), "projects": list(projects)}
-            state.flavors[flavor.id] = FlavorState(**{**asdict(flavor), **more})
+            state.flavors[flavor.id] = FlavorState(**{**fields_of(flavor), **more})
 
     def take_address(self, network_id: str, address: str, owner: str = "network:router_gateway") -> str:
         """Create a port, other than of a floating IP, with an address; return the id of the port."""

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from blazar.clouds.ports.placement import ReservedCapacity, combine_inventories
+from blazar.clouds.ports.placement import ProviderInventory, ReservedCapacity, combine_inventories
 from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService
 from blazar.clouds.simulated.state import HostState, State
@@ -132,8 +132,12 @@ def inventory_of_host(host: HostState) -> ResourceInventory:
     own = {
         name: {"total": sizes.get(name, 0), **host.inventories.get(name, {})} for name in {**sizes, **host.inventories}
     }
-    providers = [{name: {"max_unit": x["total"], **x} for name, x in own.items() if x["total"]}, *host.nested.values()]
-    return combine_inventories(providers, host.traits)
+    there = {name: {"max_unit": x["total"], **x} for name, x in own.items() if x["total"]}
+    nested = (
+        ProviderInventory(inventories, frozenset(host.nested_traits.get(name, ())))
+        for name, inventories in host.nested.items()
+    )
+    return combine_inventories(ProviderInventory(there, frozenset(host.traits)), nested)
 
 
 def _has_room(state: State, host: HostState, server: ServerState, now: datetime) -> bool:

@@ -94,7 +94,8 @@ class ServerState:
     """A server; ``gone_at`` is the instant (ISO 8601) at which its deletion is complete. ``hint`` is the reservation
     that it was booted into; ``memory_mb`` in MiB, ``disk_gb`` in GiB. It is in BUILD until ``active_at``.
 
-    ``claimed`` is the host on which Placement holds its resources while it is on none, as when it is booted.
+    ``cards`` are its amounts by class of nested providers, by their names. ``claimed`` is the host on which Placement
+    holds its resources while it is on none, as when it is booted.
     """
 
     id: str
@@ -118,6 +119,7 @@ class ServerState:
     public_key: str | None = None
     user_data: str | None = None
     metadata: dict[str, str] = field(default_factory=dict)
+    cards: dict[str, dict[str, int]] = field(default_factory=dict)
     networks: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     volume_backed: bool = False

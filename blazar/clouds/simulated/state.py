@@ -101,7 +101,8 @@ class HostState:
 
     ``inventories`` is what Placement has in addition to the sizes or instead of them, by class and with Placement's
     keys, as ``{"VCPU": {"allocation_ratio": 4.0}, "PCPU": {"total": 8}}``; ``nested`` are the inventories of further
-    providers in the host's tree, by name. ``cpu_info`` tells the number of NUMA cells, as that of libvirt.
+    providers in the host's tree, by name, and ``nested_traits`` the traits that some of these have. ``cpu_info`` tells
+    the number of NUMA cells, as that of libvirt.
     """
 
     id: str
@@ -118,6 +119,7 @@ class HostState:
     disabled_reason: str | None = None
     inventories: dict[str, dict[str, float]] = field(default_factory=dict)
     nested: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    nested_traits: dict[str, list[str]] = field(default_factory=dict)
     traits: list[str] = field(default_factory=list)
 
 
@@ -285,10 +287,10 @@ class State:
 
     ``providers`` has the reservation providers by hypervisor hostname, ``inventories`` their totals by class.
     ``ranges`` is None in a cloud without the extension for ranges of segments; ``most_networks`` is the quota of each
-    project, None without a limit.
-    ``things`` are those with a hook, by id. The service user has no role in the ``closed_projects``.
-    ``block`` is the state of Cinder. ``move_faults`` are what becomes of the next move of a server, by its id.
-    ``machines`` are those whose power somebody has switched, by the name of the host.
+    project, None without a limit. ``things`` are those with a hook, by id. The service user has no role in the
+    ``closed_projects``. ``block`` is the state of Cinder. ``move_faults`` are what becomes of the next move of a
+    server, by its id. ``machines`` are those whose power somebody has switched, by the name of the host.
+    ``pci_aliases`` are those of nova.conf, by name: the ``resource_class`` and ``traits`` of their devices.
     """
 
     hosts: dict[str, HostState] = field(default_factory=dict)
@@ -316,6 +318,7 @@ class State:
     boot: BootState = field(default_factory=BootState)
     move_faults: dict[str, str] = field(default_factory=dict)
     machines: dict[str, MachineState] = field(default_factory=dict)
+    pci_aliases: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def copy(self) -> State:
         """Return a copy that shares nothing with this state."""
@@ -358,6 +361,7 @@ class State:
             boot=BootState.from_json(data.get("boot")),
             move_faults=dict(data.get("move_faults", {})),
             machines={key: MachineState(**value) for key, value in data.get("machines", {}).items()},
+            pci_aliases=dict(data.get("pci_aliases", {})),
         )
 
     def is_up(self, host: HostState, now: datetime) -> bool:

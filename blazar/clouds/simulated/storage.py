@@ -112,6 +112,7 @@ def _host(number: int, entry: Mapping[str, Any]) -> HostState:
         entry["local_gb"],
         inventories=entry.get("inventories", {}),
         nested=entry.get("nested", {}),
+        nested_traits=entry.get("nested_traits", {}),
         traits=entry.get("traits", []),
         cpu_info=describe_cpu("x86_64", entry.get("cells", 1)),
     )
@@ -120,10 +121,10 @@ def _host(number: int, entry: Mapping[str, Any]) -> HostState:
 def of_yaml(text: str) -> State:
     """Return the cloud that a YAML text describes: ``zones``, and ``hosts`` with name, zone and sizes (MiB, GiB).
 
-    A host may have ``traits``, ``inventories`` and ``nested`` as well, as in HostState, and a number of NUMA
-    ``cells``. ``flavors`` are public unless they name ``projects``, with keys as in FlavorState; ``networks`` have keys
-    as in NetworkState. ``pools`` have a name as in Cinder, ``total_gb``, and the private volume ``type`` that leads
-    only there.
+    A host may have ``traits``, ``inventories``, ``nested`` and ``nested_traits`` as well, as in HostState, and a number
+    of NUMA ``cells``. ``flavors`` are public unless they name ``projects``, with keys as in FlavorState; ``networks``
+    have keys as in NetworkState, ``pci_aliases`` as in State. ``pools`` have a name as in Cinder, ``total_gb``, and the
+    private volume ``type`` that leads only there.
     """
     data = yaml.safe_load(text)
     hosts = [(_host(number, entry), entry["zone"]) for number, entry in enumerate(data["hosts"], start=1)]
@@ -135,6 +136,7 @@ def of_yaml(text: str) -> State:
     ]
     state = _state(hosts, data["zones"], networks)
     flavors = (FlavorState(**{"public": "projects" not in entry, **entry}) for entry in data.get("flavors", []))
+    state.pci_aliases = data.get("pci_aliases", {})
     state.flavors.update((flavor.id, flavor) for flavor in flavors)
     for entry in data.get("pools", ()):
         backend_name, pool_name = entry["name"].partition("@")[2].split("#")

@@ -16,7 +16,9 @@ from blazar.model.base.clock import to_second, zulu
 from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, NotFound, check_revision
 from blazar.model.leases.reservation import Reservation
 from blazar.model.resources.changes import Disabling, Registration, ResourceChange
+from blazar.model.resources.pools import find_wrong_number
 from blazar.model.resources.resource import (
+    HOST,
     Resource,
     ResourceDetails,
     noun,
@@ -237,3 +239,5 @@ def _check_keys(kind: Kind, capabilities: Mapping[str, str | None]) -> None:
         if key in kind.own_properties:
             sentence = f"{key} is read from the cloud and cannot be set; choose another key"
             raise InvalidInput(sentence, at=f"/properties/{key}")
+        if kind.kind == HOST and (wrong := find_wrong_number(key, capabilities[key])):
+            raise InvalidInput(f"{key[:80]} is {capabilities[key]!r:.80}; {wrong}", at=f"/properties/{key}")

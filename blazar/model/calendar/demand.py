@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.topology import ANYWHERE, Topology
 from blazar.model.resources.requirements import Anything, Requirement
@@ -52,6 +53,7 @@ class Demand:
       stays, even if the resource now has less capacity than is promised of it.
     * ``required``: names of whole resources that must be chosen as well; they must match, be reservable and be free.
     * ``cells``: the NUMA cells of one instance; None if it has none of its own.
+    * ``cards``: what one instance takes from providers nested in a resource; ``per_instance`` has the amounts, too.
     * ``reference``: the parameter that names what the requirement looks for, as a network: if no resource meets the
       requirement, what it names does not exist.
     * ``topology``: how whole resources lie to each other.
@@ -71,6 +73,7 @@ class Demand:
     entitled: bool = False
     required: frozenset[str] = frozenset()
     cells: GuestCells | None = None
+    cards: tuple[Cards, ...] = ()
     reference: str | None = None
     topology: Topology = ANYWHERE
     word: str = field(default="", compare=False)
@@ -100,11 +103,15 @@ class Demand:
 
         Resources that do not have it are those that ``is_met_by`` refuses.
         """
-        return (self.traits, self.cells) if self.traits or self.cells else None
+        return (self.traits, self.cells, self.cards) if self.traits or self.cells or self.cards else None
 
     def is_met_by(self, resource: Resource) -> bool:
         """Return whether a resource has the hardware that an instance needs, whatever is free of it."""
-        return self.traits.met_by(resource.traits) and (self.cells is None or self.cells.fit(resource))
+        return (
+            self.traits.met_by(resource.traits)
+            and (self.cells is None or self.cells.fit(resource))
+            and all(cards.fit(resource) for cards in self.cards)
+        )
 
     @property
     def share(self) -> str:

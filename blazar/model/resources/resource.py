@@ -11,6 +11,7 @@ from typing import NewType
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import NotFound
 from blazar.model.base.json_text import Json
+from blazar.model.resources.pools import CardPool, UnitLimits, declared_cards
 
 PropertyValue = str | int | float | bool | None
 """The value of a property; None means that it is not known."""
@@ -83,31 +84,24 @@ def unknown_resource(kind: ResourceKind, external_id: str) -> NotFound:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitLimits:
-    """What one instance may take of a class: at least ``least``, at most ``most``, and a multiple of ``step``.
-
-    Placement's ``min_unit``, ``max_unit`` and ``step_size``. An instance that takes none of the class is not limited.
-    """
-
-    least: int = 1
-    most: int = 2**31 - 1
-    step: int = 1
-
-    def allows(self, amount: int) -> bool:
-        """Return whether one instance may take this amount."""
-        return self.least <= amount <= self.most and amount % self.step == 0
-
-
-@dataclass(frozen=True, slots=True)
 class ResourceInventory:
     """The inventory and traits of a resource: its capacity, the limits per instance by class, and its traits.
 
-    A class that ``limits`` does not name is not limited; classes and traits are named as in Placement.
+    A class that ``limits`` does not name is not limited; classes and traits are named as in Placement. ``pools`` are
+    its nested providers, which have their part of the capacity; a class of several providers has limits only there.
     """
 
     capacity: Amounts = Amounts()
     limits: Mapping[str, UnitLimits] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
+    pools: tuple[CardPool, ...] = ()
+
+    def allows(self, resource_class: str, amount: int) -> bool:
+        """Return whether one instance may take this amount of a class, all of it from one provider."""
+        parts = [pool for pool in self.pools if pool.resource_class == resource_class]
+        if sum(pool.providers for pool in parts) > 1:
+            return amount <= 1
+        return resource_class not in self.limits or self.limits[resource_class].allows(amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +124,15 @@ class Resource:
     ``id`` is the calendar's own key and never shown; ``external_id`` is the resource's id in the cloud, which the API
     shows; ``name`` is its usual name (the hostname of a hypervisor); ``label`` is what users see who may not see the
     name. ``revision`` counts the changes of all that operators see of it. ``attributes`` are read from the cloud,
-    ``capabilities`` are the operator's own key/value pairs. A resource that is not ``reservable`` takes no new
+    ``capabilities`` are the operator's own key/value pairs; cards that
+    they declare are in the ``capacity``. A resource that is not ``reservable`` takes no new
     allocation: it has failed (``failure`` is the reason, since ``failed_since``), or its operator has ``disabled`` it
     (``disabled_since`` may not be known; at ``disabled_until`` it is enabled), or its removal has begun (it is
     ``withdrawn``). If ``authorized_projects`` are set, only these projects may have allocations. An ``evacuable`` host
     is not reservable either: it is used by anybody until it is emptied. ``capacity`` may be empty for a resource
-    that is only ever promised whole. ``limits`` and ``traits`` are as in ResourceInventory. ``region`` is also one of
-    the attributes; it is empty where no regions are configured. The lower its ``tier``, the sooner it is taken.
+    that is only ever promised whole. ``limits``, ``traits`` and ``pools`` are as in ResourceInventory. ``region`` is
+    also one of the attributes; it is empty where no regions are configured. The lower its ``tier``, the sooner it is
+    taken.
     """
 
     id: int
@@ -162,6 +158,7 @@ class Resource:
     disabled_until: datetime | None = None
     region: str = ""
     withdrawn: bool = False
+    pools: tuple[CardPool, ...] = ()
     tier: int = field(default=0, compare=False)
 
     @property
@@ -172,7 +169,8 @@ class Resource:
     @property
     def details(self) -> ResourceDetails:
         """Return what the cloud reported about it when it was last polled."""
-        return ResourceDetails(self.attributes, ResourceInventory(self.capacity, self.limits, self.traits))
+        capacity = self.capacity.minus(declared_cards(self.capabilities))
+        return ResourceDetails(self.attributes, ResourceInventory(capacity, self.limits, self.traits, self.pools))
 
     def count_beside(self, used: Amounts, per_instance: Amounts) -> int:
         """Return how many such instances fit beside what is used; 0 if one instance would break a limit."""

@@ -76,6 +76,8 @@ class StepCode(StrEnum):
     TRAITS = "traits"
     CELLS = "cells"
     """Hosts whose NUMA cells such servers would not use evenly, so that amounts do not tell whether they fit."""
+    CARDS = "cards"
+    """Hosts without the cards, or with some that differ, of which such servers might get the wrong ones."""
     DISABLED = "disabled"
     FAILED = "failed"
     TOO_SMALL = "too_small"

@@ -18,18 +18,21 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.calendar.demand import TraitRequirements
 from blazar.resources.contract.parameters import MOST, quote
+from blazar.resources.hosts.cards import (
+    CARDS,
+    cards_of,
+    check_devices,
+    format_cards,
+    parse_cards,
+    resolve_cards,
+    unusable,
+)
 from blazar.resources.hosts.guest_cells import find_cell_obstacle
-
-_GROUP = re.compile(r"(resources|trait)[^:]+:")
-"""Resource classes or traits of a granular request group, which may come from another provider than the rest."""
-
-_PCI_CLASS = re.compile(r"resources:CUSTOM_PCI_[0-9A-F]{4}_[0-9A-F]{4}")
-"""The class that Nova reports a device by. Placement counts it; only ``pci_passthrough:alias`` gives a server one."""
+from blazar.resources.hosts.pci_aliases import NO_ALIASES, PciAliases
 
 _NAME = re.compile(r"[A-Z0-9_]{1,255}")
 
 _SINGLE: Mapping[str, str] = {
-    "pci_passthrough:alias": "PCI devices",
     "accel:device_profile": "accelerators",
     "hw:pmem": "persistent memory",
 }
@@ -44,30 +47,31 @@ _TRAITS: Mapping[tuple[str, str], tuple[str, bool]] = {
     ("hw:tpm_model", "tpm-crb"): ("COMPUTE_SECURITY_TPM_CRB", True),
     ("hw:tpm_version", "1.2"): ("COMPUTE_SECURITY_TPM_1_2", True),
     ("hw:tpm_version", "2.0"): ("COMPUTE_SECURITY_TPM_2_0", True),
+    ("hw:pci_numa_affinity_policy", "socket"): ("COMPUTE_SOCKET_PCI_NUMA_AFFINITY", True),
     ("os:secure_boot", "required"): ("COMPUTE_SECURITY_UEFI_SECURE_BOOT", True),
 }
 """Extra specs that Nova translates into traits; True if the trait is required, False if forbidden."""
 
 
-def check_reservable(flavor: Flavor) -> None:
-    """Check that servers of a flavor can be promised. InvalidInput names what cannot be."""
+def check_reservable(flavor: Flavor, aliases: PciAliases = NO_ALIASES) -> None:
+    """Check that servers of a flavor, with what its aliases mean, can be promised. InvalidInput names what cannot."""
     per_instance_of(flavor)
     traits_of(flavor)
+    check_devices(flavor, aliases)
     if (found := find_cell_obstacle(flavor)) is not None:
-        raise _unusable(flavor, *found)
-    for key, value in flavor.extra_specs.items():
-        if _PCI_CLASS.fullmatch(key) and int(value):
-            raise _unusable(flavor, key, "counts PCI devices that Nova does not hand to its servers")
+        raise unusable(flavor, *found)
 
 
-def format_reservable_flavor(flavor: Flavor, field: str) -> str:
+def format_reservable_flavor(flavor: Flavor, field: str, aliases: PciAliases) -> str:
     """Return a flavor that a field has just named as reservations keep it. InvalidInput if it cannot be promised.
 
-    What a reservation keeps is not checked again: it can be changed although its flavor is refused by now.
+    What a reservation keeps is not checked again: it can be changed although its flavor is refused by now, and its
+    aliases mean what they did.
     """
     with pointing_at(f"/{field}"):
-        check_reservable(flavor)
-    return format_flavor(flavor)
+        resolved = resolve_cards(flavor, aliases)
+        check_reservable(resolved, aliases)
+    return format_flavor(resolved)
 
 
 def per_instance_of(flavor: Flavor) -> Amounts:
@@ -82,6 +86,7 @@ def per_instance_of(flavor: Flavor) -> Amounts:
     if flavor.extra_specs.get("hw:cpu_policy") == "dedicated":
         isolated = flavor.extra_specs.get("hw:emulator_threads_policy") == "isolate"
         named["PCPU"] = flavor.vcpus + int(isolated)
+    named |= {cards.resource_class: cards.amount for cards in cards_of(flavor)}
     amounts = {"MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb(flavor), **named}
     if not named.keys() & {"VCPU", "PCPU"}:
         amounts["VCPU"] = flavor.vcpus
@@ -104,7 +109,7 @@ def traits_of(flavor: Flavor) -> TraitRequirements:
             wanted[needed].add(trait)
         elif key.startswith("trait:"):
             if value not in ("required", "forbidden") or not _NAME.fullmatch(key.removeprefix("trait:")):
-                raise _unusable(flavor, key, f"is {quote(value)}; a trait can be 'required' or 'forbidden'")
+                raise unusable(flavor, key, f"is {quote(value)}; a trait can be 'required' or 'forbidden'")
             wanted[value == "required"].add(key.removeprefix("trait:"))
     return TraitRequirements(frozenset(wanted[True]), frozenset(wanted[False]))
 
@@ -117,9 +122,7 @@ def disk_gb(flavor: Flavor) -> int:
 def obstacle_of(key: str, value: str) -> str:
     """Return why servers with an extra spec cannot be guaranteed; empty if they can."""
     what = _SINGLE.get(key, "")
-    if _GROUP.match(key):
-        what = "a separate group of resources"
-    elif key == "hw:mem_encryption" and value.lower() in _YES:
+    if key == "hw:mem_encryption" and value.lower() in _YES:
         what = "encrypted memory"
     elif key == "hw:cpu_policy" and value == "mixed":
         what = "dedicated and shared CPUs together"
@@ -127,7 +130,7 @@ def obstacle_of(key: str, value: str) -> str:
 
 
 def format_flavor(flavor: Flavor) -> str:
-    """Return a flavor as JSON with the keys of Nova, as reservations keep and show it."""
+    """Return a flavor as JSON with the keys of Nova, as reservations keep and show it, and what its aliases mean."""
     return json.dumps(
         {
             "id": flavor.id,
@@ -142,6 +145,7 @@ def format_flavor(flavor: Flavor) -> str:
             "os-flavor-access:is_public": flavor.public,
             "OS-FLV-DISABLED:disabled": False,
             "extra_specs": dict(sorted(flavor.extra_specs.items())),
+            **({CARDS: format_cards(flavor.cards)} if flavor.cards else {}),
         }
     )
 
@@ -160,6 +164,7 @@ def parse_flavor(text: str) -> Flavor:
         rxtx_factor=kept["rxtx_factor"],
         public=kept["os-flavor-access:is_public"],
         extra_specs=kept["extra_specs"],
+        cards=parse_cards(kept.get(CARDS, [])),
     )
 
 
@@ -169,18 +174,14 @@ def _check_extra_spec(flavor: Flavor, key: str, value: str) -> None:
             f"flavor {flavor.id}: it is the flavor of a reservation; give the one that it was made from, or another"
         )
     if obstacle := obstacle_of(key, value):
-        raise _unusable(flavor, key, obstacle)
+        raise unusable(flavor, key, obstacle)
 
 
 def _amount_in_extra_spec(flavor: Flavor, key: str, value: str) -> int:
     name = key.removeprefix("resources:")
     if not _NAME.fullmatch(name) or not re.fullmatch(r"\d{1,10}", value, re.ASCII) or int(value) > MOST:
-        raise _unusable(flavor, key, f"is {quote(value)}; an amount is a whole number of at most {MOST}")
+        raise unusable(flavor, key, f"is {quote(value)}; an amount is a whole number of at most {MOST}")
     return int(value)
-
-
-def _unusable(flavor: Flavor, key: str, what: str) -> InvalidInput:
-    return InvalidInput(f"flavor {flavor.id}: its extra spec {key[:80]} {what}; use another flavor")
 
 
 def usable_flavor(compute: Compute, project_id: str, flavor_id: str, field: str) -> Flavor:

@@ -10,6 +10,7 @@ from oslo_config import cfg
 from blazar.calendar.placement import Strategy
 from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
+from blazar.resources.hosts.pci_aliases import NO_ALIASES, AliasType, PciAliases
 
 SECTION = "physical:host"
 IMAGE_PREFIX = "reserved_"
@@ -68,6 +69,30 @@ NOVA_OPTIONS: list[cfg.Opt] = [
         help="Extra specs that requests for virtual:instance may set on the flavor of their reservation, separated by "
         "commas; * stands for any characters. Names without a colon and those that begin with resources, trait, "
         "aggregate_instance_extra_specs, capabilities, blazar or reservation are refused in any case. Empty: none.",
+    ),
+]
+NOVA_OPTIONS += [
+    cfg.MultiOpt(
+        "pci_alias",
+        item_type=AliasType(),
+        metavar="JSON",
+        help="A PCI alias of nova-api, as it is in nova.conf, which has one line for each; without it flavors that "
+        "name it in pci_passthrough:alias cannot be reserved. No effect if there is an alias in [pci].",
+    ),
+    cfg.BoolOpt(
+        "pci_in_placement",
+        default=True,
+        help="Whether Nova finds PCI devices of aliases in Placement ([filter_scheduler] pci_in_placement in "
+        "nova.conf). If not, operators give hosts the property pci:ALIAS with the number of their devices.",
+    ),
+]
+PCI_OPTIONS: list[cfg.Opt] = [
+    cfg.MultiOpt(
+        "alias",
+        item_type=AliasType(),
+        metavar="JSON",
+        help="The same as pci_alias in [nova], by the name in nova.conf: so one file with the aliases can be read by "
+        "Nova and by this service.",
     ),
 ]
 AUTO, ROOMY, COMPACT = "auto", "roomy", "compact"
@@ -168,6 +193,7 @@ class HostSettings:
     image_prefix: str = IMAGE_PREFIX
     extra_specs: tuple[str, ...] = ALLOWED_EXTRA_SPECS
     evacuation: EvacuationSettings = EvacuationSettings()
+    pci: PciAliases = NO_ALIASES
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts) -> HostSettings:
@@ -182,4 +208,5 @@ class HostSettings:
             image_prefix=conf.nova.image_prefix,
             extra_specs=tuple(conf.nova.allowed_extra_specs),
             evacuation=EvacuationSettings.configured(conf),
+            pci=PciAliases.of(conf.pci.alias or conf.nova.pci_alias or (), in_placement=conf.nova.pci_in_placement),
         )

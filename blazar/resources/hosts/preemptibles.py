@@ -16,8 +16,11 @@ from blazar.clouds.ports.compute import Flavor, Server
 from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_id_of
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput
+from blazar.model.resources.pools import is_declared
 from blazar.model.resources.resource import Resource
+from blazar.resources.hosts.cards import resolve_cards
 from blazar.resources.hosts.flavors import per_instance_of
+from blazar.resources.hosts.pci_aliases import NO_ALIASES, PciAliases
 
 LOG = logging.getLogger(__name__)
 
@@ -36,7 +39,9 @@ def is_preemptible(server: Server) -> bool:
     return server.extra_specs.get(SPEC, "").strip().lower() in TRUE
 
 
-def select_surplus(servers: Iterable[Server], capacity: Amounts, promised: Amounts) -> tuple[Server, ...]:
+def select_surplus(
+    servers: Iterable[Server], capacity: Amounts, promised: Amounts, aliases: PciAliases = NO_ALIASES
+) -> tuple[Server, ...]:
     """Return the preemptible servers to delete so that what is promised on a host fits: the newest, as few as possible.
 
     ``servers`` are those on the host outside reserved capacity. What non-preemptible servers use counts as taken,
@@ -48,12 +53,14 @@ def select_surplus(servers: Iterable[Server], capacity: Amounts, promised: Amoun
         if is_preemptible(server):
             preemptible.append(server)
         else:
-            taken += _needs_of(server)
+            taken += _needs_of(server, aliases)
     evicted = []
     for server in sorted(preemptible, key=lambda server: (server.created_at, server.id)):
-        with_it = taken + _needs_of(server)
-        # Only promised resource classes count; use of others conflicts with no promise.
-        if any(amount > capacity.get(name) for name, amount in with_it if promised.get(name)):
+        with_it = taken + _needs_of(server, aliases)
+        # Only promised resource classes count; use of others conflicts with no promise. Who starts a reservation does
+        # not know what the operator of a host declares.
+        counted = {name for name, _ in promised if capacity.get(name) or not is_declared(name)}
+        if any(amount > capacity.get(name) for name, amount in with_it if name in counted):
             evicted.append(server)
         else:
             taken = with_it
@@ -63,9 +70,10 @@ def select_surplus(servers: Iterable[Server], capacity: Amounts, promised: Amoun
 class Preemptibles:
     """Finds the preemptible servers in the way of reserved capacity on shared hosts, and makes room for it."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: Cloud, aliases: PciAliases = NO_ALIASES) -> None:
         self._compute = cloud.compute
         self._placement = cloud.placement
+        self._aliases = aliases
 
     def make_room(self, resource: Resource) -> int:
         """Delete the preemptible servers on a host that do not fit beside all reserved capacity there.
@@ -94,23 +102,25 @@ class Preemptibles:
         for reservation_id, total in {**totals, **({coming: count} if count else {})}.items():
             flavor = self._compute.flavor(reservation_id)
             if flavor is not None:
-                promised += amounts_of_flavor(flavor).times(total)
-        return select_surplus((s for s in servers if not _is_in_slot(s)), resource.capacity, promised)
+                promised += amounts_of_flavor(flavor, self._aliases).times(total)
+        others = (server for server in servers if not _is_in_slot(server))
+        return select_surplus(others, resource.capacity, promised, self._aliases)
 
 
-def amounts_of_flavor(flavor: Flavor) -> Amounts:
+def amounts_of_flavor(flavor: Flavor, aliases: PciAliases = NO_ALIASES) -> Amounts:
     """Return the resources that a server of a flavor uses; only its sizes if the flavor cannot be reserved."""
     plain = replace(flavor, extra_specs={k: v for k, v in flavor.extra_specs.items() if not k.startswith(OURS)})
     try:
-        return per_instance_of(plain)
+        return per_instance_of(resolve_cards(plain, aliases))
     except InvalidInput:
         return per_instance_of(replace(plain, extra_specs={}))
 
 
-def _needs_of(server: Server) -> Amounts:
+def _needs_of(server: Server, aliases: PciAliases) -> Amounts:
     sizes = {name: server.amounts.get(name) for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
     vcpus, memory_mb, disk_gb = sizes.values()
-    return amounts_of_flavor(Flavor(server.id, server.name, vcpus, memory_mb, disk_gb, extra_specs=server.extra_specs))
+    flavor = Flavor(server.id, server.name, vcpus, memory_mb, disk_gb, extra_specs=server.extra_specs)
+    return amounts_of_flavor(flavor, aliases)
 
 
 def _is_in_slot(server: Server) -> bool:

@@ -17,6 +17,7 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import Conflict, InvalidInput
 from blazar.model.base.json_text import Json
 from blazar.model.base.reasons import spell_count
+from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import Affinity, Demand, TraitRequirements
 from blazar.model.leases.reservation import Content
@@ -85,6 +86,10 @@ class InstanceParameters(Protocol):
         """The traits that a host must have, or must not."""
 
     @property
+    def cards(self) -> tuple[Cards, ...]:
+        """What one server takes of providers nested in its host."""
+
+    @property
     def cells(self) -> GuestCells | None:
         """The NUMA cells of one server; None if it has none of its own."""
 
@@ -144,7 +149,7 @@ class Instances(InstanceUse, ResourceType, ABC):
     def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
         self._settings = settings
         self._compute = cloud.compute
-        self._capacity = CapacityEnsurer(cloud, settings.aggregates)
+        self._capacity = CapacityEnsurer(cloud, settings.aggregates, settings.pci)
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
         self._notices = PreemptionNotices(cloud.compute, self._snapshots)
 
@@ -174,6 +179,7 @@ class Instances(InstanceUse, ResourceType, ABC):
             affinity=affinity_of(wanted.affinity),
             traits=wanted.traits,
             cells=wanted.cells,
+            cards=wanted.cards,
             word=self.word,
         )
 

@@ -14,6 +14,7 @@ from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.errors import InvalidInput
 from blazar.model.leases.reservation import Content
 from blazar.resources.contract.parameters import LONGEST_TEXT, quote
+from blazar.resources.hosts.cards import ALIAS
 from blazar.resources.hosts.flavors import obstacle_of
 from blazar.resources.hosts.guest_cells import find_cell_obstacle
 
@@ -84,6 +85,8 @@ def _check_extra_spec(name: object, text: object, allowed: Sequence[str]) -> Non
         raise _refusal(name, f"is not allowed here{others}")
     if not isinstance(text, str) or not 1 <= len(text) <= LONGEST_TEXT or not text.isprintable():
         raise _refusal(name, f"is {quote(text)}; give a text of 1 to {LONGEST_TEXT} characters")
+    if name == ALIAS:
+        raise _refusal(name, "asks for PCI devices, which are reserved by a flavor only; leave it out")
     if obstacle := obstacle_of(name, text):
         raise _refusal(name, f"{obstacle}; leave it out")
     if name in _VALUES and not _VALUES[name].fullmatch(text):

@@ -11,6 +11,7 @@ from blazar.clouds.ports.projects import Quota
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import TraitRequirements
 from blazar.model.leases.reservation import Content, Reservation
@@ -19,6 +20,7 @@ from blazar.resources.contract.actions import BEFORE_END, update_values, with_ac
 from blazar.resources.contract.parameters import cloud_id, stored_number, stored_text
 from blazar.resources.contract.type import Needs
 from blazar.resources.contract.values import Given, ResolutionNeeded, Task
+from blazar.resources.hosts.cards import cards_of
 from blazar.resources.hosts.flavors import (
     format_reservable_flavor,
     is_usable,
@@ -118,6 +120,11 @@ class FlavorInstanceParameters:
         return traits_of(self.flavor)
 
     @property
+    def cards(self) -> tuple[Cards, ...]:
+        """Return the cards of one server."""
+        return cards_of(self.flavor)
+
+    @property
     def cells(self) -> GuestCells | None:
         """Return the NUMA cells of one server; None if it has none of its own."""
         return cells_of(self.flavor)
@@ -179,7 +186,7 @@ class FlavorInstance(Instances):
             raise _no_choice_of_hosts()
         values = {BEFORE_END: "default", **with_action(given.values)}
         return FlavorInstanceParameters.checked(
-            values, format_reservable_flavor(_flavor_of(given), "flavor_id")
+            values, format_reservable_flavor(_flavor_of(given), "flavor_id", self._settings.pci)
         ).content
 
     def changed(self, current: Content, change: Given) -> Content:
@@ -197,7 +204,7 @@ class FlavorInstance(Instances):
         if asked != before.resource_properties and parse_requirement(asked, field=SOURCE) != Anything():
             raise _no_choice_of_hosts()
         source = (
-            format_reservable_flavor(_flavor_of(change), "flavor_id")
+            format_reservable_flavor(_flavor_of(change), "flavor_id", self._settings.pci)
             if "flavor_id" in change.values
             else before.resource_properties
         )

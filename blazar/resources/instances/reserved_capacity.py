@@ -24,6 +24,7 @@ from blazar.resources.contract.parameters import not_among, service_names
 from blazar.resources.contract.values import Task
 from blazar.resources.hosts.aggregates.freepool import Freepool, NotInFreepool
 from blazar.resources.hosts.aggregates.membership import AggregateNames
+from blazar.resources.hosts.pci_aliases import NO_ALIASES, PciAliases
 from blazar.resources.hosts.preemptibles import Preemptibles
 from blazar.resources.instances.inventory import ReservationInventory
 from blazar.resources.instances.reservation_flavor import (
@@ -52,13 +53,13 @@ class Opened:
 class CapacityEnsurer:
     """Ensures what instance reservations have in the cloud."""
 
-    def __init__(self, cloud: Cloud, names: AggregateNames) -> None:
+    def __init__(self, cloud: Cloud, names: AggregateNames, aliases: PciAliases = NO_ALIASES) -> None:
         self._compute = cloud.compute
         self._placement = cloud.placement
         self._flavor = ReservationFlavor(cloud.compute)
         self._names = names
         self._freepool = Freepool(cloud.compute, names)
-        self._preemptibles = Preemptibles(cloud)
+        self._preemptibles = Preemptibles(cloud, aliases)
 
     def ensure_prerequisites(self, task: Task, template: ServerTemplate, *, starting: bool) -> Content:
         """Ensure everything that does not depend on hosts; return its cloud ids.

@@ -10,6 +10,7 @@ from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import TraitRequirements
 from blazar.model.leases.reservation import Content
@@ -25,6 +26,7 @@ from blazar.resources.contract.parameters import (
     whole_number,
 )
 from blazar.resources.contract.values import Given, Task
+from blazar.resources.hosts.cards import cards_of
 from blazar.resources.hosts.flavors import per_instance_of, traits_of
 from blazar.resources.hosts.guest_cells import cells_of
 from blazar.resources.instances.common import (
@@ -133,6 +135,11 @@ class VirtualInstanceParameters:
     def traits(self) -> TraitRequirements:
         """Return the traits that its extra specs stand for."""
         return traits_of(self.flavor)
+
+    @property
+    def cards(self) -> tuple[Cards, ...]:
+        """Return the cards of one server."""
+        return cards_of(self.flavor)
 
     @property
     def cells(self) -> GuestCells | None:

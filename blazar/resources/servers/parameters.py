@@ -15,6 +15,7 @@ from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput, pointing_at
 from blazar.model.base.json_text import Json
+from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import TraitRequirements
 from blazar.model.leases.reservation import Content
@@ -37,6 +38,7 @@ from blazar.resources.contract.parameters import (
     whole_number,
 )
 from blazar.resources.contract.values import Reference
+from blazar.resources.hosts.cards import cards_of
 from blazar.resources.hosts.flavors import parse_flavor, per_instance_of, traits_of
 from blazar.resources.hosts.guest_cells import cells_of
 from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
@@ -46,8 +48,7 @@ from blazar.resources.volumes.parameters import VolumeParameters
 
 FLAVOR, IMAGE, NETWORKS, SOURCE = "flavor", "image", "networks", "source_flavor"
 KEY_NAME, PUBLIC_KEY, USER_DATA = "key_name", "public_key", "user_data"
-METADATA, GROUPS = "metadata", "security_groups"
-VOLUMES, FLOATING_IP = "volumes", "floating_ip"
+METADATA, GROUPS, VOLUMES, FLOATING_IP = "metadata", "security_groups", "volumes", "floating_ip"
 
 AUTO, NONE = "auto", "none"
 
@@ -234,6 +235,11 @@ class ServerParameters:
         return TraitRequirements() if (source := self.source) is None else traits_of(source)
 
     @property
+    def cards(self) -> tuple[Cards, ...]:
+        """Return the cards of one server."""
+        return () if (source := self.source) is None else cards_of(source)
+
+    @property
     def cells(self) -> GuestCells | None:
         """Return the NUMA cells of one server; None if it has none of its own."""
         return None if (source := self.source) is None else cells_of(source)
@@ -242,12 +248,6 @@ class ServerParameters:
 def mask_user_data(given: Json) -> Json:
     """Return parameters as anybody may see them."""
     return {key: value for key, value in given.items() if key != USER_DATA}
-
-
-def write_ids_as_strings(values: Json) -> Json:
-    """Return parameters with the ids as strings, which the command line sends as numbers if they have only digits."""
-    ids = {key: str(values[key]) for key in (FLAVOR, IMAGE) if type(values.get(key)) is int}
-    return {**values, **ids}
 
 
 def _checked_name(given: Json) -> str:

@@ -37,7 +37,6 @@ from blazar.resources.servers.parameters import (
     PUBLIC_KEY,
     ServerParameters,
     mask_user_data,
-    write_ids_as_strings,
 )
 from blazar.resources.servers.schema import SCHEMA
 
@@ -79,12 +78,12 @@ class VirtualServer(Instances):
     def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
         """Return a request's parameters with what they name, which the project can use. NotFound, RoleMissing."""
         if not isinstance(given, ResolvedServers):
-            given = Given(write_ids_as_strings(given.values))
+            given = Given(_write_ids_as_strings(given.values))
         return self._checks.resolve(given, project_id=project_id, reservation=reservation)
 
     def parameters(self, given: Given) -> Content:
         """Return the parameters, with the sizes of the flavor and the text of the key; other keys are left out."""
-        values = {**DEFAULTS, **with_action(write_ids_as_strings(given.values))}
+        values = {**DEFAULTS, **with_action(_write_ids_as_strings(given.values))}
         resolved = _require_resolved(given)
         if values.get(IMAGE) is None:
             raise InvalidInput(
@@ -97,7 +96,9 @@ class VirtualServer(Instances):
             )
         if values[PUBLIC_KEY] is None:
             values[PUBLIC_KEY] = resolved.public_key
-        source = None if resolved.flavor is None else format_reservable_flavor(resolved.flavor, FLAVOR)
+        source = (
+            None if resolved.flavor is None else format_reservable_flavor(resolved.flavor, FLAVOR, self._settings.pci)
+        )
         return _make_parameters(
             ServerParameters.checked(_with_sizes(values, resolved, given.values), source), resolved.image
         )
@@ -106,13 +107,17 @@ class VirtualServer(Instances):
         """Return the current parameters, updated with the known ones of ``change``."""
         before = self.read(current)
         known = before.values
-        values = dict(update_values(known, Given(write_ids_as_strings(change.values))))
+        values = dict(update_values(known, Given(_write_ids_as_strings(change.values))))
         if values == known:
             return current
         resolved = _require_resolved(change)
         source = before.source_flavor
         if FLAVOR in change.values and values[FLAVOR] != before.flavor:
-            source = None if resolved.flavor is None else format_reservable_flavor(resolved.flavor, FLAVOR)
+            source = (
+                None
+                if resolved.flavor is None
+                else format_reservable_flavor(resolved.flavor, FLAVOR, self._settings.pci)
+            )
         flavored = values[FLAVOR] is not None
         if flavored and resolved.flavor is None:
             for size in SIZES:
@@ -200,6 +205,12 @@ class VirtualServer(Instances):
         if not isinstance(restored, Done) or restored.cloud_ids is None:
             return restored
         return Done(_add_record(restored.cloud_ids, ServersRecord.of(task.reservation.cloud_ids)))
+
+
+def _write_ids_as_strings(values: Json) -> Json:
+    """Return parameters with the ids as strings, which the command line sends as numbers if they have only digits."""
+    ids = {key: str(values[key]) for key in (FLAVOR, IMAGE) if type(values.get(key)) is int}
+    return {**values, **ids}
 
 
 def _require_resolved(given: Given) -> ResolvedServers:

@@ -82,9 +82,12 @@ class ResourceCatalog:
         for resource in self.resources:
             seen = {name: value for name, value in resource.properties.items() if name not in self.private | NAMES}
             projects = None if resource.authorized_projects is None else sorted(resource.authorized_projects)
-            text = json.dumps(
-                [seen, sorted(resource.capacity.items), sorted(resource.traits), projects], sort_keys=True, default=str
-            )
+            hardware = [
+                sorted(resource.capacity.items),
+                sorted(resource.traits),
+                str(sorted(map(repr, resource.pools))),
+            ]
+            text = json.dumps([seen, hardware, projects], sort_keys=True, default=str)
             numbers[resource.id] = known.setdefault(text, len(known))
         return numbers
 

@@ -15,13 +15,13 @@ from sqlalchemy.engine import Connection
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import Conflict
 from blazar.model.leases.reservation import Reservation
+from blazar.model.resources.pools import CardPool, UnitLimits, declared_cards
 from blazar.model.resources.resource import (
     REGION,
     Resource,
     ResourceDetails,
     ResourceKind,
     ResourceProperty,
-    UnitLimits,
     is_evacuable,
 )
 from blazar.store.sql.rows import RESERVATION_COLUMNS, AnyRow, reservation_of
@@ -40,7 +40,7 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         name=row.name,
         attributes={**row.attributes, REGION: row.region} if row.region else row.attributes,
         capabilities=capabilities,
-        capacity=Amounts.of(row.capacity),
+        capacity=Amounts.of(row.capacity) + declared_cards(capabilities),
         reservable=row.reservable
         and not row.disabled
         and row.failed_since is None
@@ -60,6 +60,7 @@ def resource_of(row: AnyRow, capabilities: Mapping[str, str]) -> Resource:
         disabled_until=row.disabled_until,
         region=row.region,
         withdrawn=not row.reservable,
+        pools=_pools(tuple((*x[:3], tuple(x[3]), *x[4:]) for x in row.pools)) if row.pools else (),
     )
 
 
@@ -74,6 +75,20 @@ def _traits(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names)
 
 
+@lru_cache(maxsize=1024)
+def _pools(rows: tuple[tuple[str, int, int, tuple[str, ...], int, int, int], ...]) -> tuple[CardPool, ...]:
+    return tuple(
+        CardPool(name, size, providers, frozenset(traits), UnitLimits(*limits))
+        for name, size, providers, traits, *limits in rows
+    )
+
+
+def _pool_row(pool: CardPool) -> list[Any]:
+    limits = pool.limits
+    traits = sorted(pool.traits)
+    return [pool.resource_class, pool.size, pool.providers, traits, limits.least, limits.most, limits.step]
+
+
 def details_row(details: ResourceDetails) -> dict[str, Any]:
     """Return a resource's columns with data from the cloud."""
     inventory = details.inventory
@@ -82,6 +97,7 @@ def details_row(details: ResourceDetails) -> dict[str, Any]:
         "capacity": dict(inventory.capacity.items),
         "limits": {name: [x.least, x.most, x.step] for name, x in inventory.limits.items()},
         "traits": sorted(inventory.traits),
+        "pools": [_pool_row(pool) for pool in inventory.pools] or None,
     }
 
 

@@ -17,6 +17,7 @@ from blazar.model.journal.object_entries import tell_property, tell_removal, tel
 from blazar.model.leases.reservation import Reservation
 from blazar.model.power.states import PowerState
 from blazar.model.resources.changes import Disabling, ResourceChange
+from blazar.model.resources.pools import declared_cards
 from blazar.model.resources.resource import (
     REGION,
     PropertyValues,
@@ -41,7 +42,7 @@ from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import allocations, host_power, resource_capabilities, resource_properties, resources
 from blazar.store.sql.transactions import Clash, Transactions, atomic
 
-DETAILS = ("attributes", "capacity", "limits", "traits")
+DETAILS = ("attributes", "capacity", "limits", "traits", "pools")
 """The columns with what the cloud says about a resource."""
 
 ChangeCheck = Callable[[frozenset[str], tuple[Reservation, ...]], None]
@@ -298,9 +299,10 @@ def _renew(resource: Resource, details: ResourceDetails) -> Resource:
     return replace(
         resource,
         attributes={**details.attributes, **region},
-        capacity=inventory_.capacity,
+        capacity=inventory_.capacity + declared_cards(resource.capabilities),
         limits=inventory_.limits,
         traits=inventory_.traits,
+        pools=inventory_.pools,
     )
 
 

@@ -19,7 +19,8 @@ from blazar.model.base.moments import Duration
 from blazar.model.calendar.cells import CELLS, GuestCells, count_cells
 from blazar.model.leases.requests import Actor, ReservationRequest
 from blazar.model.resources.changes import ResourceChange
-from blazar.model.resources.resource import HOST, Resource, UnitLimits
+from blazar.model.resources.pools import UnitLimits
+from blazar.model.resources.resource import HOST, Resource
 from blazar.model.search.availability import AvailabilityQuestion, StepCode
 from blazar.resources.hosts.flavors import check_reservable, per_instance_of
 from blazar.resources.hosts.guest_cells import cells_of

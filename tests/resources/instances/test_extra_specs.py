@@ -20,6 +20,7 @@ from blazar.resources.hosts.flavors import (
     per_instance_of,
     traits_of,
 )
+from blazar.resources.hosts.pci_aliases import NO_ALIASES
 
 
 def a_flavor(vcpus=4, memory_mb=2048, disk_gb=10, **more) -> Flavor:
@@ -154,7 +155,7 @@ def test_every_flavor_without_extra_specs_can_be_reserved_and_kept(flavor):
 def test_a_pci_device_by_its_class_would_be_counted_and_not_given():
     device = "resources:CUSTOM_PCI_10DE_20B5"
     with pytest.raises(InvalidInput, match=f"its extra spec {device} counts PCI devices that Nova does not hand") as no:
-        format_reservable_flavor(a_flavor(**{device: "1"}), "flavor_id")
+        format_reservable_flavor(a_flavor(**{device: "1"}), "flavor_id", NO_ALIASES)
     assert no.value.pointer == "/flavor_id"
     # A reservation that has one by now can still be read.
     assert takes(a_flavor(**{device: "1"}))["CUSTOM_PCI_10DE_20B5"] == 1

@@ -32,6 +32,8 @@ resources = sa.Table(
     # Limits as [least, most, step] by class. NULL: registered before these were stored; a refresh writes them.
     sa.Column("limits", sa.JSON(none_as_null=True)),
     sa.Column("traits", sa.JSON(none_as_null=True)),
+    # Nested providers as [class, each, providers, traits, least, most, step]; NULL for none.
+    sa.Column("pools", sa.JSON(none_as_null=True)),
     # False as soon as its removal begins.
     sa.Column("reservable", sa.Boolean, nullable=False),
     # Set by its operator, independent of what monitors find.

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one instance may take of a class, and the cards of a host: its nested providers, or what its operator declares.
+
+Declared cards are the PCI devices of an alias where Placement does not know them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from blazar.model.base.amounts import Amounts
+
+PCI = "COMPUTE_MANAGED_PCI_DEVICE"
+"""The trait of a provider that Nova makes for a PCI device: only ``pci_passthrough:alias`` gives a server one."""
+
+DECLARED = "pci:"
+"""The prefix of the capability with the number of devices of an alias, as ``pci:a100``."""
+
+_DECLARED_CLASS = "DECLARED_"
+_NUMBER = re.compile(r"\d{1,4}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitLimits:
+    """What one instance may take of a class: at least ``least``, at most ``most``, and a multiple of ``step``.
+
+    Placement's ``min_unit``, ``max_unit`` and ``step_size``. An instance that takes none of the class is not limited.
+    """
+
+    least: int = 1
+    most: int = 2**31 - 1
+    step: int = 1
+
+    def allows(self, amount: int) -> bool:
+        """Return whether one instance may take this amount."""
+        return self.least <= amount <= self.most and amount % self.step == 0
+
+
+@dataclass(frozen=True, slots=True)
+class CardPool:
+    """Equal providers of a class in the tree of a host, as its cards: each has ``size`` of it, ``traits`` and
+    ``limits``.
+
+    Whatever a server asks for at once comes from one of them, and Placement chooses which.
+    """
+
+    resource_class: str
+    size: int
+    providers: int = 1
+    traits: frozenset[str] = frozenset()
+    limits: UnitLimits = UnitLimits()
+
+    @property
+    def is_pci(self) -> bool:
+        """Return whether Nova hands its devices to servers by aliases only."""
+        return PCI in self.traits
+
+
+def is_declared(resource_class: str) -> bool:
+    """Return whether a class counts declared devices."""
+    return resource_class.startswith(_DECLARED_CLASS)
+
+
+def declared_class(alias: str) -> str:
+    """Return the class by which the declared devices of an alias are counted; Placement has none of this name."""
+    return _DECLARED_CLASS + re.sub("[^0-9A-Z]+", "_", alias.upper())
+
+
+def find_wrong_number(name: str, value: str | None) -> str:
+    """Return why a capability of a host declares no number of devices; empty if it does, or declares none."""
+    if value is None or not name.startswith(DECLARED) or _NUMBER.fullmatch(value):
+        return ""
+    return "it declares how many PCI devices of the alias the host has, a whole number of at most 9999"
+
+
+def declared_cards(capabilities: Mapping[str, str]) -> Amounts:
+    """Return the devices that the capabilities of a host declare; a value that is no number declares none."""
+    found = {
+        name: value for name, value in capabilities.items() if name.startswith(DECLARED) and _NUMBER.fullmatch(value)
+    }
+    return Amounts.of({declared_class(name.removeprefix(DECLARED)): int(value) for name, value in found.items()})

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers with cards: PCI devices by alias, VGPUs, numbered groups; which can be promised, and that they boot."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from blazar.clouds.ports.compute import Flavor
+from blazar.model.base.amounts import Amounts
+from blazar.model.base.errors import Conflict, InvalidInput, NotEnoughResources
+from blazar.model.calendar.cards import Cards, CardSource
+from blazar.model.leases.requests import Actor
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.changes import ResourceChange
+from blazar.model.resources.pools import PCI
+from blazar.model.resources.resource import HOST
+from blazar.model.search.availability import AvailabilityQuestion, StepCode
+from blazar.resources.hosts.cards import cards_of, resolve_cards
+from blazar.resources.hosts.flavors import check_reservable, format_reservable_flavor, parse_flavor, per_instance_of
+from blazar.resources.hosts.options import HostSettings
+from blazar.resources.hosts.pci_aliases import PciAliases, parse_alias
+from tests.resources.instances.steps import boot, id_of, promised
+from tests.world import NOON, PROJECT, World, flavored, of_hosts
+
+HOUR = timedelta(hours=1)
+A100 = "CUSTOM_PCI_10DE_20B5"
+NVLINK = "CUSTOM_NVLINK"
+ALIAS = '{"vendor_id": "10de", "product_id": "20B5", "name": "a100"}'
+OTHERS = (
+    '{"name": "l4", "resource_class": "gpu-l4"}',
+    '{"name": "a100nv", "vendor_id": "10de", "product_id": "20b5", "traits": "nvlink, HW_GPU_API_VULKAN"}',
+)
+
+
+def aliases(*texts: str, in_placement: bool = True) -> PciAliases:
+    return PciAliases.of([parse_alias(text) for text in texts or (ALIAS, *OTHERS)], in_placement=in_placement)
+
+
+def a_flavor(**specs: str) -> Flavor:
+    return Flavor("f", "f", 2, 2048, 10, extra_specs=specs, public=True)
+
+
+def devices(count: int, *, nvlink: int = 0, name: str = A100) -> dict[str, object]:
+    """A host with PCI devices, of which the first have a trait more."""
+    names = [f"node_0000:4{number}:00.0" for number in range(count)]
+    traits = {card: [PCI, "OWNER_NOVA", *([NVLINK] if at < nvlink else [])] for at, card in enumerate(names)}
+    return {"nested": {card: {name: {"total": 1, "max_unit": 1}} for card in names}, "nested_traits": traits}
+
+
+def pgpus(count: int, each: int) -> dict[str, object]:
+    nested = {f"node_pci_{number}": {"VGPU": {"total": each, "max_unit": each}} for number in range(count)}
+    return {"nested": nested, "nested_traits": {name: ["CUSTOM_NVIDIA_35"] for name in nested}}
+
+
+@pytest.fixture
+def site(a_world):
+    """Make a world of hosts, with flavors that ask for cards."""
+
+    def make(*hosts, pci=None, **flavors: dict[str, str]) -> World:
+        state = of_hosts(*hosts)
+        state.pci_aliases = {
+            "a100": {"resource_class": A100},
+            "a100nv": {"resource_class": A100, "traits": [NVLINK]},
+        }
+        plain = ('{"name": "a100nv", "vendor_id": "10de", "product_id": "20b5", "traits": "nvlink"}', ALIAS)
+        settings = HostSettings(pci=pci or aliases(*plain))
+        world = a_world(state=state, hosts=len(hosts), host_settings=settings)
+        for name, specs in flavors.items():
+            world.simulated.operators.offer_flavor(
+                Flavor(name, name, 2, 2048, 10, public=True, extra_specs=dict(specs))
+            )
+        return world
+
+    return make
+
+
+TWO = {"pci_passthrough:alias": "a100:2"}
+ONE = {"pci_passthrough:alias": "a100:1"}
+
+
+# What a flavor asks for
+
+
+@pytest.mark.parametrize(
+    ("specs", "cards"),
+    [
+        ({"pci_passthrough:alias": "a100:2"}, [Cards(A100, 2, source=CardSource.ALIAS)]),
+        ({"pci_passthrough:alias": " a100:1 , a100:1"}, [Cards(A100, 2, source=CardSource.ALIAS)]),
+        (
+            {"pci_passthrough:alias": "l4:1,a100nv:1"},
+            [
+                Cards("CUSTOM_GPU_L4", 1, source=CardSource.ALIAS),
+                Cards(A100, 1, 1, frozenset({NVLINK, "HW_GPU_API_VULKAN"}), CardSource.ALIAS),
+            ],
+        ),
+        ({"resources:VGPU": "1", "resources:PCPU": "2"}, [Cards("VGPU", 1, 1, source=CardSource.AMOUNT)]),
+        ({"resources:CUSTOM_GPU": "2"}, [Cards("CUSTOM_GPU", 2, 2, source=CardSource.AMOUNT)]),
+        ({"resources:VGPU": "0"}, []),
+        ({"resources1:VGPU": "1"}, [Cards("VGPU", 1)]),
+        (
+            {"resources1:VGPU": "1", "trait1:CUSTOM_A": "required", "resources_B:VGPU": "1", "group_policy": "none"},
+            [Cards("VGPU", 2, 1, frozenset({"CUSTOM_A"}))],
+        ),
+        ({"resources1:VGPU": "1", "group_policy": "isolate"}, [Cards("VGPU", 1)]),
+        (
+            {"resources1:VGPU": "1", "resources2:VGPU": "1", "group_policy": "isolate"},
+            [Cards("VGPU", 2, apart=True)],
+        ),
+    ],
+    ids=str,
+)
+def test_a_flavor_asks_for_the_cards_that_nova_would_look_for(specs, cards):
+    flavor = resolve_cards(a_flavor(**specs), aliases())
+    check_reservable(flavor, aliases())
+    assert set(cards_of(flavor)) == set(cards)
+    taken = per_instance_of(flavor)
+    assert all(taken.get(one.resource_class) == one.amount for one in cards)
+    assert parse_flavor(format_reservable_flavor(a_flavor(**specs), "flavor_id", aliases())) == flavor
+
+
+@pytest.mark.parametrize(
+    ("specs", "words"),
+    [
+        ({"pci_passthrough:alias": "h100:1"}, "pci_passthrough:alias names .h100., which is no PCI alias that this"),
+        ({"pci_passthrough:alias": "a100"}, "pci_passthrough:alias is .a100.; give aliases with a number"),
+        ({"pci_passthrough:alias": "a100:0"}, "is .a100:0.; give aliases"),
+        ({"pci_passthrough:alias": "a100:1,"}, "is .a100:1,.; give aliases"),
+        ({"pci_passthrough:alias": "a100:65"}, "number of 1 to 64"),
+        ({f"resources:{A100}": "1"}, "counts PCI devices .* asked for by pci_passthrough:alias=a100:1"),
+        ({"resources1:CUSTOM_GPU_L4": "1"}, "counts PCI devices .* pci_passthrough:alias=l4:1"),
+        ({"resources:CUSTOM_PCI_8086_1572": "1"}, "counts PCI devices"),
+        ({"resources:VGPU": "1", "resources1:VGPU": "1"}, "asks for a class that the flavor asks for in another way"),
+        ({"resources1:VGPU": "1", "resources2:VGPU": "1"}, "one of several groups, and Nova needs group_policy"),
+        ({"resources1:VGPU": "1", "group_policy": "apart"}, "group_policy is .apart.; Nova takes none and isolate"),
+        ({"resources1:VGPU": "1", "resources1:FPGA": "1"}, "is in a group of 2 classes"),
+        ({"trait1:CUSTOM_A": "required"}, "is in a group of no class"),
+        ({"resources1:VGPU": "1", "trait1:CUSTOM_A": "forbidden"}, "trait1:CUSTOM_A is .forbidden."),
+        ({"resources1:VGPU": "0"}, "resources1:VGPU is .0.; an amount is a whole number of 1"),
+        ({"resources1:VGPU": "x" * 300}, "resources1:VGPU is .x+"),
+        ({"resources1:VCPU": "1"}, "asks for CPUs, memory or disk in a group of its own"),
+        ({"resources1:lower": "1"}, "is no resource class or trait of a group"),
+        ({"same_subtree1": "_A,_B"}, "asks for groups that lie together"),
+        (
+            {"resources1:VGPU": "1", "resources2:FPGA": "1", "group_policy": "isolate"},
+            "is isolate for groups of several classes",
+        ),
+        (
+            {**ONE, "resources1:VGPU": "1", "resources2:VGPU": "1", "group_policy": "isolate"},
+            "is isolate, and groups beside PCI devices",
+        ),
+        ({"accel:device_profile": "gpu"}, "asks for accelerators, which cannot be reserved"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_promised_is_refused_by_name(specs, words):
+    with pytest.raises(InvalidInput, match=words) as refused:
+        format_reservable_flavor(a_flavor(**specs), "flavor_id", aliases())
+    assert refused.value.pointer == "/flavor_id"
+    assert len(refused.value.message) < 400
+
+
+@pytest.mark.parametrize(
+    ("texts", "in_placement", "words"),
+    [
+        (["no JSON"], True, "no JSON. is not: Expecting value"),
+        (['["a100"]'], True, "is an object of texts"),
+        (['{"name": "a", "vendor_id": 1}'], True, "is an object of texts"),
+        (['{"name": "a", "vendor": "10de"}'], True, "a PCI alias has no vendor; Nova knows"),
+        (['{"vendor_id": "10de"}'], True, "the name of a PCI alias is .."),
+        (['{"name": "a:1"}'], True, "without : and ,"),
+        (['{"name": "a", "vendor_id": "10deg"}'], True, "vendor_id of PCI alias a is .10deg.; give 4 hexadecimal"),
+        (['{"name": "a", "device_type": "PF"}'], True, "give one of type-PCI, type-PF, type-VF"),
+        (['{"name": "a"}'], True, "PCI alias a needs vendor_id and product_id, or resource_class"),
+        (['{"name": "a", "vendor_id": "10de"}'], True, "or resource_class"),
+        (
+            ['{"name": "a", "resource_class": "x"}'],
+            False,
+            "needs vendor_id and product_id, as pci_in_placement is false",
+        ),
+        ([ALIAS, ALIAS], True, "PCI alias a100 is there 2 times"),
+    ],
+)
+def test_an_alias_that_nova_refuses_is_refused(texts, in_placement, words):
+    with pytest.raises((ValueError, InvalidInput), match=words):
+        aliases(*texts, in_placement=in_placement)
+
+
+def test_two_aliases_that_overlap_are_found():
+    assert aliases().find_overlaps() == [("a100", "a100nv")]
+    assert aliases(ALIAS, in_placement=False).find_overlaps() == []
+
+
+# Life
+
+
+def test_servers_get_their_cards_and_no_more_are_promised(site):
+    world = site(devices(4), two=TWO)
+    lease = world.lease(flavored(2, "two"), start=HOUR, hours=2)
+    kept = lease.reservations[0].parameters.values["resource_properties"]
+    assert json.loads(kept)["cards"] == [{"resource_class": A100, "amount": 2, "traits": [], "source": "alias"}]
+    with pytest.raises(NotEnoughResources):
+        world.lease(flavored(1, "two"), start=HOUR, hours=1)
+    world.run_to(NOON + HOUR)
+    boot(world, lease)
+    boot(world, lease)
+    with world.simulated.inspect() as state:
+        taken = [card for server in state.servers.values() for card in server.cards]
+        assert len(set(taken)) == 4
+        assert state.flavors[id_of(lease)].extra_specs["pci_passthrough:alias"] == "a100:2"
+    with pytest.raises(Conflict):
+        boot(world, lease)
+    world.run_to(NOON + 3 * HOUR + HOUR / 60)
+    assert world.now(lease).status is LeaseStatus.TERMINATED
+    assert world.lease(flavored(2, "two"), start=4 * HOUR, hours=1)
+
+
+def test_two_projects_share_the_cards_of_a_host_and_a_third_is_refused_with_the_reason(site):
+    world = site(devices(4), two=TWO, one=ONE)
+    mine = world.lease(flavored(1, "two"), start=HOUR, hours=1)
+    theirs = world.lease(flavored(2, "one"), start=HOUR, hours=1, project="other")
+    assert promised(world, mine) == {"node-1": 1}
+    assert promised(world, theirs) == {"node-1": 2}
+    (opening,) = _reasons(world, flavored(1, "one"))
+    assert (opening.code, opening.removed) == (StepCode.PROMISED, 1)
+
+
+def test_cards_that_differ_are_for_the_alias_that_takes_any(site):
+    world = site(devices(4, nvlink=2), devices(2, nvlink=2), any=ONE, nv={"pci_passthrough:alias": "a100nv:1"})
+    assert promised(world, world.lease(flavored(2, "nv"), start=HOUR, hours=1)) == {"node-2": 2}
+    with pytest.raises(NotEnoughResources):
+        world.lease(flavored(1, "nv"), start=HOUR, hours=1)
+    assert promised(world, world.lease(flavored(4, "any"), start=HOUR, hours=1)) == {"node-1": 4}
+    (step,) = [step for step in _reasons(world, flavored(1, "nv")) if step.code is StepCode.CARDS]
+    assert (step.remaining, step.removed) == (1, 1)
+
+
+def test_a_host_is_reserved_as_a_whole_or_its_cards_are(site):
+    world = site(devices(4), two=TWO)
+    world.lease(flavored(1, "two"), start=HOUR, hours=1)
+    with pytest.raises(NotEnoughResources):
+        world.lease(start=HOUR, hours=1)
+    world.lease(start=2 * HOUR, hours=1)
+    with pytest.raises(NotEnoughResources):
+        world.lease(flavored(1, "two"), start=2 * HOUR, hours=1)
+
+
+def test_vgpus_are_promised_one_by_one_from_several_devices(site):
+    pair = {"resources1:VGPU": "1", "resources2:VGPU": "1", "group_policy": "none"}
+    apart = {**pair, "group_policy": "isolate"}
+    world = site(pgpus(2, 3), one={"resources:VGPU": "1"}, two={"resources:VGPU": "2"}, pair=pair, apart=apart)
+    for name in ("two", "apart"):
+        with pytest.raises(NotEnoughResources):
+            world.lease(flavored(1, name), start=HOUR, hours=1)
+    lease = world.lease(flavored(2, "pair"), flavored(2, "one"), start=HOUR, hours=1)
+    world.run_to(NOON + HOUR)
+    for reservation in lease.reservations:
+        for _ in range(2):
+            world.simulated.users.boot_reserved(reservation.id, project_id=PROJECT)
+
+
+def test_a_trait_of_a_group_is_one_of_all_its_providers(site):
+    asked = {"resources1:VGPU": "1", "trait1:CUSTOM_NVIDIA_35": "required"}
+    mixed = pgpus(2, 3)
+    mixed["nested_traits"] = {"node_pci_0": ["CUSTOM_NVIDIA_35"]}
+    world = site(mixed, pgpus(1, 2), some=asked)
+    lease = world.lease(flavored(2, "some"), start=HOUR, hours=1)
+    assert promised(world, lease) == {"node-2": 2}
+
+
+# Declared
+
+
+def test_declared_cards_are_promised_where_placement_knows_none(site):
+    world = site({}, {}, pci=aliases(ALIAS, in_placement=False), two=TWO)
+    with pytest.raises(NotEnoughResources):
+        world.lease(flavored(1, "two"), start=HOUR, hours=1)
+    world.manager.resources.change(HOST, "2", ResourceChange({"pci:a100": "5"}))
+    lease = world.lease(flavored(2, "two"), start=HOUR, hours=1)
+    assert promised(world, lease) == {"node-2": 2}
+    with pytest.raises(NotEnoughResources):
+        world.lease(flavored(1, "two"), start=HOUR, hours=1)
+    host = world.store.resources.of_kind(HOST)[1]
+    assert host.capacity.get("DECLARED_A100") == 5
+    assert host.details.inventory.capacity == host.capacity.minus(Amounts.of({"DECLARED_A100": 5}))
+    assert not world.refresh_hosts()
+    assert world.store.resources.of_kind(HOST)[1].capacity == host.capacity
+
+
+@pytest.mark.parametrize("value", ["four", "-1", "", "12345", "1.5"])
+def test_a_number_of_cards_that_is_none_is_refused(site, value):
+    world = site({}, pci=aliases(ALIAS, in_placement=False))
+    with pytest.raises(InvalidInput, match="pci:a100 is .*; it declares how many PCI devices") as refused:
+        world.manager.resources.change(HOST, "1", ResourceChange({"pci:a100": value}))
+    assert refused.value.pointer == "/properties/pci:a100"
+
+
+def test_declared_cards_of_aliases_that_overlap_are_refused():
+    both = aliases(ALIAS, ALIAS.replace("a100", "gpu"), in_placement=False)
+    with pytest.raises(InvalidInput, match="names .a100., whose devices servers get by the alias gpu, too"):
+        format_reservable_flavor(a_flavor(**ONE), "flavor_id", both)
+
+
+def _reasons(world: World, request):
+    question = AvailabilityQuestion(
+        Actor("curie", PROJECT),
+        (request,),
+        start=NOON + HOUR,
+        end=NOON + 2 * HOUR,
+    )
+    (reason,) = world.manager.availability.find(question).reasons
+    return [step for step in reason.steps if step.code in (StepCode.CARDS, StepCode.PROMISED)]
