@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -15,13 +16,14 @@ from blazar.model.calendar.cards import Cards, CardSource
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.changes import ResourceChange
-from blazar.model.resources.pools import PCI
+from blazar.model.resources.pools import PCI, CardPool, UnitLimits
 from blazar.model.resources.resource import HOST
 from blazar.model.search.availability import AvailabilityQuestion, StepCode
 from blazar.resources.hosts.cards import cards_of, resolve_cards
 from blazar.resources.hosts.flavors import check_reservable, format_reservable_flavor, parse_flavor, per_instance_of
 from blazar.resources.hosts.options import HostSettings
-from blazar.resources.hosts.pci_aliases import PciAliases, parse_alias
+from blazar.resources.hosts.pci_aliases import NO_ALIASES, PciAliases, parse_alias
+from tests.builders import a_host
 from tests.resources.instances.steps import boot, id_of, promised
 from tests.world import NOON, PROJECT, World, flavored, of_hosts
 
@@ -191,6 +193,37 @@ def test_an_alias_that_nova_refuses_is_refused(texts, in_placement, words):
 def test_two_aliases_that_overlap_are_found():
     assert aliases().find_overlaps() == [("a100", "a100nv")]
     assert aliases(ALIAS, in_placement=False).find_overlaps() == []
+
+
+def test_a_flavor_with_an_alias_takes_the_cards_that_a_reservation_keeps():
+    with pytest.raises(InvalidInput, match="which is no PCI alias that this service knows .none is known here."):
+        format_reservable_flavor(a_flavor(**ONE), "flavor_id", NO_ALIASES)
+
+
+@pytest.mark.parametrize(
+    ("cards", "pools", "fit"),
+    [
+        (Cards("X", 2, 1, apart=True), [CardPool("X", 4)], False),
+        (Cards("X", 2, 1, apart=True), [CardPool("X", 1, 4)], True),
+        (Cards("X", 2, 1, apart=True), [CardPool("X", 2, 4, limits=UnitLimits(1, 2))], False),
+        (Cards("X", 2, 1), [CardPool("X", 2, 4, limits=UnitLimits(1, 2))], True),
+        (Cards("X", 2, 1), [CardPool("X", 2, 4, limits=UnitLimits(1, 1))], False),
+        (Cards("X", 1, 1), [CardPool("X", 2, 4, limits=UnitLimits(1, 1))], True),
+        (Cards("X", 2, 2), [CardPool("X", 2, 2)], False),
+        (Cards("X", 2, 2), [CardPool("X", 4)], True),
+        (Cards("X", 2, 2), [CardPool("X", 4, limits=UnitLimits(1, 1))], False),
+        (Cards("X", 1, 1, frozenset({"T"})), [CardPool("X", 1), CardPool("X", 1, traits=frozenset({"T"}))], False),
+        (Cards("X", 1, 1, source=CardSource.ALIAS), [CardPool("X", 1)], False),
+        (Cards("X", 1, 1, source=CardSource.ALIAS), [], False),
+        (Cards("X", 1, 1), [CardPool("X", 1, traits=frozenset({PCI}))], False),
+        (Cards("X", 1, 1, frozenset({"OWN"})), [], True),
+        (Cards("X", 1, 1, frozenset({"T"})), [], False),
+    ],
+    ids=str,
+)
+def test_a_host_fits_where_no_choice_is_a_wrong_one(cards, pools, fit):
+    host = replace(a_host(1), pools=tuple(pools), traits=frozenset({"OWN"}), capacity=Amounts.of({"X": 8}))
+    assert cards.fit(host) is fit
 
 
 # Life

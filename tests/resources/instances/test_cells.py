@@ -232,7 +232,7 @@ def test_a_reservation_from_before_stays_and_can_last_longer_but_gets_no_more(wo
     with pytest.raises(InvalidInput, match="hw:mem_page_size asks for huge pages"):
         world.lease(flavored(1, "huge"))
     with monkeypatch.context() as before:
-        before.setattr("blazar.resources.hosts.flavors.check_reservable", lambda _: None)
+        before.setattr("blazar.resources.hosts.flavors.check_reservable", lambda *_: None)
         before.setattr("blazar.resources.instances.flavor.cells_of", lambda _: None)
         lease = world.lease(flavored(2, "huge"))
         world.run()

@@ -81,7 +81,6 @@ def test_extra_specs_outdo_sizes_and_zero_takes_them_away():
         {"hw:cpu_policy": "mixed"},
         {"hw:mem_encryption": "True"},
         {"hw:pmem": "6GB"},
-        {"pci_passthrough:alias": "a1:2"},
         {"accel:device_profile": "fpga"},
         {"resources:VCPU": "-1"},
         {"resources:VCPU": "many"},

@@ -174,7 +174,7 @@ def test_an_empty_requirement_is_none(world, empty):
 
 
 def test_a_flavor_that_cannot_be_promised_is_refused_before_anything_is_made(world):
-    for number, specs in enumerate(({"resources1:VGPU": "1"}, {"trait:X": "perhaps"}, {"resources:VCPU": "9" * 5000})):
+    for number, specs in enumerate(({"resources1:VGPU": "0"}, {"trait:X": "perhaps"}, {"resources:VCPU": "9" * 5000})):
         offer(world, f"odd-{number}", extra_specs=specs)
         with pytest.raises(InvalidInput, match="use another flavor"):
             world.lease(flavored(1, f"odd-{number}"))

@@ -143,6 +143,7 @@ function Reason({ question, reason }: { question: Question; reason: WhyNot }) {
 /** Why a step takes some away. */
 const LEFT_OUT: Record<string, string> = {
   cells: "of NUMA cells that do not suit such servers",
+  cards: "of cards that such servers cannot be sure to get",
   disabled: "out of use",
   failed: "broken",
   too_small: "too small",
