@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The providers nested in a host, as its cards, with the amount, traits and limits of each.
 
-Revision ID: 1020
+Revision ID: 1021
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "1020"
-down_revision = "1019"
+revision = "1021"
+down_revision = "1020"
 branch_labels = None
 depends_on = None
 
