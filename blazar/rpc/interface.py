@@ -27,6 +27,7 @@ from blazar.model.leases.details import (
     ImmediateVerdict,
     LeaseDetails,
     LeaseFilter,
+    LeaseMark,
     LeaseOwner,
     LeasePage,
     LeaseRows,
@@ -102,8 +103,11 @@ class Leases(Protocol):
     def history(self, lease_id: str, page: Page) -> HistoryPage:
         """Return a page of what was done to a lease, past ones too. InvalidInput for an unknown marker."""
 
-    def page(self, wanted: LeaseFilter, page: Page) -> LeasePage:
-        """Return a page of leases with what they hold, past ones too. InvalidInput for an unknown marker."""
+    def page(self, wanted: LeaseFilter, page: Page, known: tuple[LeaseMark, ...] = ()) -> LeasePage:
+        """Return a page of leases with what they hold, past ones too. InvalidInput for an unknown marker.
+
+        ``known`` are marks of leases that the caller has as they are shown without a price: these may be left out.
+        """
 
     def book(self, request: LeaseRequest) -> BookedLease:
         """Create a lease as ``create`` does; for a dry run return what would be booked, with ids that do not last.

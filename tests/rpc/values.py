@@ -67,6 +67,7 @@ from blazar.model.leases.details import (
     ImmediateVerdict,
     LeaseDetails,
     LeaseFilter,
+    LeaseMark,
     LeaseOwner,
     LeasePage,
     LeaseRows,
@@ -342,7 +343,8 @@ lease_filters = st.builds(
     with_events=st.booleans(),
 )
 pages = st.builds(Page, st.integers(1, 1000), texts, st.booleans(), st.none() | texts | positions, st.booleans())
-lease_pages = st.builds(LeasePage, several(details, 2), st.none() | positions, st.none() | numbers)
+marks = st.builds(LeaseMark, texts, numbers, numbers)
+lease_pages = st.builds(LeasePage, several(details, 2), st.none() | positions, st.none() | numbers, several(marks))
 booked_leases = st.builds(
     BookedLease, details, st.booleans(), st.none() | st.integers(5, 600).map(lambda seconds: timedelta(seconds=seconds))
 )
@@ -723,7 +725,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "leases.hold": {"lease_id": texts, "held": st.booleans()},
     "leases.history": {"lease_id": texts, "page": pages},
     "journal.page": {"question": journal_questions},
-    "leases.page": {"wanted": lease_filters, "page": pages},
+    "leases.page": {"wanted": lease_filters, "page": pages, "known": several(marks)},
     "leases.book": {"request": lease_requests},
     "leases.replay": {"key": keys},
     "leases.change": {"lease_id": texts, "change": lease_changes},

@@ -12,8 +12,7 @@ from flask import Response
 
 from blazar.api.calendar import render, texts
 from blazar.api.calendar.render import COMPONENTS
-from blazar.api.calendar.texts import encode
-from blazar.api.http.answers import page_links, weak_tag
+from blazar.api.http.answers import encode, page_links, weak_tag
 from blazar.api.http.context import Call
 from blazar.api.http.queries import filter_by, option, paging
 from blazar.api.http.readers import Choice, DateOrDuration, JsonText, Length, Text

@@ -11,12 +11,12 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
+from blazar.api.http.answers import encode
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import zulu
 from blazar.model.calendar.views import Block, BlockKind, BlockLease, CalendarPage, CalendarRow
 from blazar.model.resources.resource import PropertyValue
 
-encode = json.JSONEncoder(separators=(",", ":")).encode
 _quote = json.encoder.encode_basestring_ascii
 _FLAG = {True: "true", False: "false"}
 _NULL = "null"

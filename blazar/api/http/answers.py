@@ -13,7 +13,7 @@ import logging
 import re
 import sys
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -59,6 +59,9 @@ PAGES = "blazar.pages"
 PRIVATE = "private, no-cache"
 """Only the caller's own cache keeps the answer, and asks each time whether it has changed."""
 
+encode = json.JSONEncoder(separators=(",", ":")).encode
+"""Writes JSON as answers have it, without spaces."""
+
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
 
 
@@ -66,7 +69,7 @@ _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
 class Answer:
     """What a handler returns if the value that is rendered is not all: ``etag`` as it is sent, more headers.
 
-    ``status`` is that of success by default.
+    ``status`` is that of success by default. A value of bytes is JSON already.
     """
 
     value: Any
@@ -109,11 +112,20 @@ def page_links(following: Position | None) -> list[Json]:
     return [self_link(), _link("next", {**asked, "marker": [marker_of(following)]})]
 
 
-def link_pages(value: Json, following: Position | None, *, etag: str | None = None) -> Answer:
+def link_pages(value: Json, following: Position | None) -> Answer:
     """Return a page with its links, and the ``Link`` header if another page follows."""
     links = page_links(following)
-    headers = {} if following is None else {"Link": f'<{links[-1]["href"]}>; rel="next"'}
-    return Answer({**value, "links": links}, etag=etag, headers=headers)
+    return Answer({**value, "links": links}, headers=_name_next(links))
+
+
+def link_text(text: str, following: Position | None, *, etag: str) -> Answer:
+    """Return a page that is JSON already, an object, as ``link_pages`` does."""
+    links = page_links(following)
+    return Answer(f'{text[:-1]},"links":{encode(links)}}}\n'.encode(), etag=etag, headers=_name_next(links))
+
+
+def _name_next(links: Sequence[Json]) -> dict[str, str]:
+    return {"Link": f'<{links[-1]["href"]}>; rel="next"'} if links[-1]["rel"] == "next" else {}
 
 
 def _link(rel: str, query: Mapping[str, list[str]]) -> Json:

@@ -21,6 +21,7 @@ from blazar.api.http.faults import BadFrame
 from blazar.api.http.identity import Caller
 from blazar.api.http.openapi import Served
 from blazar.api.http.routes import Route
+from blazar.api.http.shapes import Json
 from blazar.context import effects, scope
 from blazar.model.leases.requests import Actor
 
@@ -135,12 +136,18 @@ def _response(row: Route, found: Any) -> Response:
     response = None if answer.etag is None else answers.answer_unchanged(answer.etag)
     if response is None:
         content = answer.value if row.render is None else row.render(answer.value)
-        response = Response() if content is None else jsonify(content)
+        response = _write(content)
         response.status_code = answer.status or row.status
     if answer.etag is not None:
         response.headers["ETag"] = answer.etag
     response.headers.update(answer.headers)
     return response
+
+
+def _write(content: Json | bytes | None) -> Response:
+    if isinstance(content, bytes):
+        return Response(content, mimetype=answers.JSON)
+    return Response() if content is None else jsonify(content)
 
 
 def _acting(call: Call, method: str) -> AbstractContextManager[object]:

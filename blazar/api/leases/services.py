@@ -22,6 +22,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import Protocol
 
+from blazar.api.leases.shown_pages import ShownPages
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import ManagerUnavailable, StoreUnavailable, TooManyRequests
 from blazar.model.leases.details import ImmediateVerdict, LeaseRows, LeaseText
@@ -217,7 +218,7 @@ class Waiters:
 
 @dataclass(frozen=True, slots=True)
 class LeaseServices:
-    """What an application keeps for leases: caches of ``rendered`` leases by format, and requests that wait.
+    """What an application keeps for leases: caches of ``rendered`` leases by format, pages, and requests that wait.
 
     ``defaults`` are for what requests leave out.
     """
@@ -225,3 +226,4 @@ class LeaseServices:
     rendered: Mapping[str, RenderedLeases]
     waiters: Waiters = field(default_factory=Waiters)
     defaults: LeaseDefaults = LeaseDefaults()
+    pages: ShownPages = field(default_factory=ShownPages)

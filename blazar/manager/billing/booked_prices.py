@@ -32,6 +32,11 @@ class BookedPrices:
         self._runtime = runtime
         self._store = runtime.store
 
+    @property
+    def are_known(self) -> bool:
+        """Whether leases may have prices: a price list is published."""
+        return bool(self._store.price_lists.known())
+
     def add(self, details: LeaseDetails, *, with_costs: bool = True) -> LeaseDetails:
         """Return a lease with what it costs; before its start and ``with_costs`` with what it costs to cancel it.
 

@@ -41,6 +41,7 @@ from blazar.model.leases.details import (
     ImmediateVerdict,
     LeaseDetails,
     LeaseFilter,
+    LeaseMark,
     LeaseOwner,
     LeasePage,
     LeaseRows,
@@ -254,8 +255,11 @@ class LeaseService:
         """Return a page of what was done to a lease, past ones too. InvalidInput for an unknown marker."""
         return self._runtime.store.history.page(lease_id, page)
 
-    def page(self, wanted: LeaseFilter, page: Page) -> LeasePage:
-        """Return a page of leases with what they hold. InvalidInput: unknown region, or an end before the begin."""
+    def page(self, wanted: LeaseFilter, page: Page, known: tuple[LeaseMark, ...] = ()) -> LeasePage:
+        """Return a page of leases with what they hold, without those that are ``known`` and have no price.
+
+        InvalidInput: unknown region, or an end before the begin.
+        """
         for condition in wanted.conditions:
             if condition.key == "region":
                 self._runtime.regions.check_known(condition.values)
@@ -264,7 +268,9 @@ class LeaseService:
         end = to_second(now) if wanted.end is NOW else wanted.end
         if begin is not None and end is not None:
             check_order(begin, end)
-        found = self._runtime.store.lease_pages.page(wanted, page, now=now)
+        # What a lease costs changes without it.
+        priced = wanted.with_prices and self._prices.are_known
+        found = self._runtime.store.lease_pages.page(wanted, page, now=now, known=() if priced else known)
         return self._prices.add_to_page(found) if wanted.with_prices else found
 
     def verdict(self, lease_id: str) -> ImmediateVerdict:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.moments import Moment
@@ -114,13 +115,29 @@ class LeaseFilter:
     with_prices: bool = False
 
 
+class LeaseMark(NamedTuple):
+    """What of a lease a list shows is the same while this is: its revision, and the sum of those of its resources.
+
+    The resources are those that it holds or held; their revisions only grow. What it costs is not part of it.
+    """
+
+    id: str
+    revision: int
+    resources: int
+
+
 @dataclass(frozen=True, slots=True)
 class LeasePage:
-    """A page of leases; ``following`` is the position of its last one if more follow, ``count`` of all, if asked."""
+    """A page of leases; ``following`` is the position of its last one if more follow, ``count`` of all, if asked.
+
+    ``listed`` are the marks of its leases, in order; ``items`` are those of them that the caller did not know, in the
+    same order.
+    """
 
     items: tuple[LeaseDetails, ...]
     following: Position | None = None
     count: int | None = None
+    listed: tuple[LeaseMark, ...] = ()
 
 
 # Leases as rows of texts, for lists of tens of thousands that are written as JSON at once: a value for each lease,

@@ -25,6 +25,7 @@ from blazar.model.leases.details import (
     ImmediateVerdict,
     LeaseDetails,
     LeaseFilter,
+    LeaseMark,
     LeaseOwner,
     LeasePage,
     LeaseState,
@@ -82,6 +83,15 @@ _HELD_COLUMNS = (
     allocations.c.per_instance,
     allocations.c.released_at,
 )
+_REVISIONS_HELD = (
+    sa.select(sa.func.coalesce(sa.func.sum(resources.c.revision), 0))
+    .join(allocations, allocations.c.resource_id == resources.c.id)
+    .where(allocations.c.lease_id == leases.c.id)
+    .scalar_subquery()
+    .label("revisions_held")
+)
+_PAGE_COLUMNS = (*LEASE_COLUMNS, _REVISIONS_HELD)
+"""What a page reads of its leases, and the sum of the revisions of the resources that each has or had."""
 # A lease whose creation was undone never was one. These are few, so all of them are read, and once: an ``exists`` is
 # evaluated for each lease.
 UNDONE = leases.c.id.in_(
@@ -151,8 +161,11 @@ class LeasePages:
         rows = self._transactions.select(sa.select(*columns).where(resources.c.id.in_(sorted(ids))))
         return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
-    def page(self, wanted: LeaseFilter, page: Page, *, now: datetime) -> LeasePage:
-        """Return a page in at most five statements. InvalidInput if the marker names no lease of the project."""
+    def page(self, wanted: LeaseFilter, page: Page, *, now: datetime, known: Collection[LeaseMark] = ()) -> LeasePage:
+        """Return a page in at most five statements. InvalidInput if the marker names no lease of the project.
+
+        Leases with a mark that is ``known`` are listed only: a page of no others is one statement.
+        """
         where = _filter_conditions(wanted, now)
         parts = [[*part, *where] for part in _PARTS[wanted.state]]
         query = _select_page(parts, page, wanted.project_id)
@@ -160,10 +173,17 @@ class LeasePages:
             rows = connection.execute(query).all()
             if not rows and isinstance(page.after, str):
                 _check_marker(connection, page.after, wanted.project_id)
-            items = details_of(connection, rows[: page.limit], wanted)
+            shown = rows[: page.limit]
+            listed = tuple(LeaseMark(row.id, row.revision, int(row.revisions_held)) for row in shown)
+            there = frozenset(known)
+            unknown = [row for row, mark in zip(shown, listed, strict=True) if mark not in there]
+            items = details_of(connection, [row[: len(LEASE_COLUMNS)] for row in unknown], wanted)
             count = connection.execute(_count(parts)).scalar_one() if page.with_count else None
-        more = len(rows) > page.limit
-        return LeasePage(items, _position(items[-1].lease, page.sort_key) if more else None, count)
+        following = None
+        if len(rows) > page.limit:
+            (last,) = assemble_leases([shown[-1][: len(LEASE_COLUMNS)]], (), ())
+            following = _position(last, page.sort_key)
+        return LeasePage(items, following, count, listed)
 
 
 def _select_page(parts: Sequence[Conditions], page: Page, project_id: str | None) -> sa.Executable:
@@ -173,13 +193,13 @@ def _select_page(parts: Sequence[Conditions], page: Page, project_id: str | None
     order = order_columns(page, key, leases.c.id)
 
     def first(part: Conditions) -> sa.Select[Any]:
-        query = sa.select(*LEASE_COLUMNS, *(() if len(parts) == 1 else (key.label(_ORDER),)))
+        query = sa.select(*_PAGE_COLUMNS, *(() if len(parts) == 1 else (key.label(_ORDER),)))
         return query.where(*part, *after).order_by(*order).limit(page.limit + 1)
 
     if len(parts) == 1:
         return first(parts[0])
     every = sa.union_all(*(sa.select(first(part).subquery()) for part in parts)).subquery()
-    columns = [every.c[column.name] for column in LEASE_COLUMNS]
+    columns = [every.c[column.name] for column in _PAGE_COLUMNS]
     return sa.select(*columns).order_by(*order_columns(page, every.c[_ORDER], every.c.id)).limit(page.limit + 1)
 
 

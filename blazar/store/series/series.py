@@ -289,7 +289,7 @@ def _write_occurrences(connection: Connection, change: SeriesExchange) -> None:
         # Leases that stay as they are.
         of_kept = sa.select(occurrences.c.lease_id).where(*from_first, occurrences.c.lease_id.is_not(None))
         stay = (leases.c.series_id == change.before.id, leases.c.id.in_(of_kept))
-        connection.execute(leases.update().where(*stay).values(series_id=change.new.id))
+        connection.execute(leases.update().where(*stay).values(series_id=change.new.id, revision=leases.c.revision + 1))
         connection.execute(occurrences.update().where(*from_first).values(series_id=change.new.id))
     if change.occurrences:
         connection.execute(

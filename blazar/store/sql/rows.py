@@ -157,7 +157,7 @@ def _narrow(query: sa.Select[Any], column: sa.Column[Any], dialect: str) -> sa.S
     return query.where(column.in_(sa.bindparam("among", expanding=True)))
 
 
-def assemble_leases(lease_rows: Rows, reservation_rows: Rows, event_rows: Rows) -> tuple[Lease, ...]:
+def assemble_leases(lease_rows: Sequence[Sequence[Any]], reservation_rows: Rows, event_rows: Rows) -> tuple[Lease, ...]:
     """Return leases with their reservations and events, each in the order of its rows."""
     kept: dict[str, list[Reservation]] = defaultdict(list)
     for row in reservation_rows:
@@ -189,7 +189,7 @@ def parse_event(row: AnyRow) -> Event:
     )
 
 
-def _lease(row: AnyRow, reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
+def _lease(row: Sequence[Any], reservations: tuple[Reservation, ...], events: tuple[Event, ...]) -> Lease:
     id_, name, user_id, project_id, starts_at, ends_at, status, created, updated, trust_id, *more = row
     degraded, deleted, revision, kind, end_reason, usage, used_at, release_at, *more = more
     would_release_at, held, *more = more

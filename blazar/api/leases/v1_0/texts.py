@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from blazar.api.http.answers import encode
 from blazar.api.http.shapes import Json
 from blazar.api.leases.v1_0 import render
 from blazar.model.leases.details import EventRow, LeaseRow, LeaseRows, LeaseText, ReservationRow
@@ -22,7 +23,6 @@ from blazar.model.leases.reservation import SHOWN_IDS, Content, Reservation
 from blazar.model.leases.states import EventType, LeaseStatus, ReservationStatus
 from blazar.model.leases.stored import cloud_ids_of
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
 _quote = json.encoder.encode_basestring_ascii
 _LONGEST_KEPT = 2048
 """Characters of parameters and cloud ids that are remembered as they are shown: most leases ask for the same few."""
@@ -55,7 +55,7 @@ class LeaseWriter:
             text = self._lease(row, kept.get(row[0], ()), due.get(row[0], ()))
             yield LeaseText(row[0], row[1], row[4], text.encode())
         for lease in rows.waiting:
-            yield LeaseText(lease.id, lease.revision, lease.project_id, _encode(self.shown(lease)).encode())
+            yield LeaseText(lease.id, lease.revision, lease.project_id, encode(self.shown(lease)).encode())
 
     def _lease(self, row: LeaseRow, kept: Sequence[ReservationRow], due: Sequence[EventRow]) -> str:
         id_, _, name, user, project, start, end, trust, status, degraded, made, changed = row
@@ -102,7 +102,7 @@ def _show(kind: str, parameters: str, cloud_ids: str, of_v2: bool) -> str:
     content = Content(json.loads(parameters))
     reservation = Reservation("", kind, None, ReservationStatus.PENDING, _EPOCH, parameters=content, cloud_ids=made)
     shown = render.find_known_parameters(reservation)
-    return _encode(render.rename_action(shown) if of_v2 else shown)
+    return encode(render.rename_action(shown) if of_v2 else shown)
 
 
 _show_and_remember = lru_cache(maxsize=1024)(_show)
@@ -114,7 +114,7 @@ def _merge(shown: str, own: str) -> str:
         return f"{{{own}"
     if any(f'"{key}":' in shown for key in _OWN_KEYS):
         # One of its names may be one of ours, which then keeps its place and has our value.
-        return _encode({**json.loads(shown), **json.loads(f"{{{own}")})
+        return encode({**json.loads(shown), **json.loads(f"{{{own}")})
     return f"{shown[:-1]},{own}"
 
 

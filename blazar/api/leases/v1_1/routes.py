@@ -8,7 +8,7 @@ from functools import cache, partial
 
 from flask import request
 
-from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, key_of, link, link_pages, weak_tag
+from blazar.api.http.answers import IDEMPOTENCY_KEY, IF_MATCH, Answer, encode, key_of, link, link_text, weak_tag
 from blazar.api.http.bodies import InvalidBody, normalize
 from blazar.api.http.context import Call
 from blazar.api.http.queries import compare_by, filter_by, option, paging
@@ -28,15 +28,22 @@ from blazar.model.leases.states import LeaseKind, LeaseStatus
 
 
 def index(call: Call) -> Answer:
-    """List leases in pages: the project's, or for operators all."""
+    """List leases in pages: the project's, or for operators all. What the last answer had is not read again."""
     view, query = view_of(call), call.asked
-    found = call.manager.leases.page(lease_filter(query, call.caller, view), query.page("created_at"))
-    leases = [query.only(render.lease(lease_details, view)) for lease_details in found.items]
-    revisions = [(one.lease.id, one.lease.revision, one.price) for one in found.items]
     where = (request.query_string, link(request.path), view.mark, call.caller.project_id)
-    tag = weak_tag(*where, found.count, found.following, *revisions)
-    count = {} if found.count is None else {"count": found.count}
-    return link_pages({"leases": leases, **count}, found.following, etag=tag)
+    pages = call.services.feature(LeaseServices).pages
+    known = pages.find(where)
+    wanted = lease_filter(query, call.caller, view)
+    found = call.manager.leases.page(wanted, query.page("created_at"), tuple(known))
+    read = {one.lease.id: encode(query.only(render.lease(one, view))) for one in found.items}
+    leases = [read[mark.id] if mark.id in read else known[mark] for mark in found.listed]
+    # What a lease costs may change without a new mark.
+    prices = {one.lease.id: one.price for one in found.items if one.price is not None}
+    shown = zip(found.listed, leases, strict=True)
+    pages.keep(where, {mark: text for mark, text in shown if mark.id not in prices})
+    tag = weak_tag(*where, found.count, found.following, *found.listed, *prices.items())
+    count = "" if found.count is None else f',"count":{found.count}'
+    return link_text(f'{{"leases":[{",".join(leases)}]{count}}}', found.following, etag=tag)
 
 
 def show(call: Call, lease_id: str) -> Answer:
