@@ -119,6 +119,9 @@ def test_what_has_begun_or_was_changed_by_itself_or_cancelled_stays(engine):
     assert [each.changed for each in rest.occurrences] == [False, True, False, False]
     assert world.now(own[0]) == kept[0]
     assert world.now(own[2]).window == kept[2].window
+    # It shows another series, and so it is another revision.
+    assert world.now(own[2]).series.series_id == rest.series.id
+    assert world.now(own[2]).revision > kept[2].revision
     assert [world.now(own[n]).window.duration for n in (1, 4)] == [2 * HOUR] * 2
     again = change(world, rest, length=3 * HOUR, with_changed=True)
     assert [each.changed for each in again.occurrences] == [False] * 4
