@@ -47,14 +47,14 @@ def http(world):
 
 def compare(http, world):
     """Compare what an API answers that has answered before with what a new one does."""
-    anew = client(world)
+    other = client(world)
     for headers in CALLERS:
         for query in QUESTIONS:
-            assert read(http, query, headers) == read(anew, query, headers), (query, headers)
+            assert read(http, query, headers) == read(other, query, headers), (query, headers)
 
 
 @pytest.mark.slow
-def test_whatever_happens_to_leases_a_known_page_is_as_one_that_is_read_anew(http, world):
+def test_whatever_happens_to_leases_a_known_page_is_as_one_that_is_read_again(http, world):
     compare(http, world)
     first = world.lease(a_host(), start=HOUR, name="first")
     second = world.lease(a_host(), hours=9, name="second — ß")
