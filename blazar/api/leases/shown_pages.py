@@ -50,6 +50,12 @@ class ShownPages:
             self._pages.move_to_end(question)
             return kept[0]
 
+    def forget(self) -> None:
+        """Keep nothing any more."""
+        with self._lock:
+            self._pages.clear()
+            self._bytes = 0
+
     def keep(self, question: Hashable, texts: Texts) -> None:
         """Keep the leases of an answer, instead of those before; pages that nobody asked for longest give way."""
         size = sum(len(text) + _OVERHEAD for text in texts.values())

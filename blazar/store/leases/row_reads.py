@@ -100,7 +100,7 @@ class LeaseRowStore:
 def _rows(
     connection: Connection, query: sa.Select[Any], column: sa.Column[Any], ids: Sequence[str]
 ) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in select_among(connection, query, column, ids)]
+    return [tuple(row) for row in select_among(connection, query, column, ids).all()]
 
 
 def _select(rows: Iterable[tuple[Any, ...]], ids: frozenset[str]) -> Iterable[tuple[Any, ...]]:

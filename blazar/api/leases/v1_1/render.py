@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Render leases in full. The result is a function of the lease's revision, the view and the URL of the service."""
+"""Render leases in full.
+
+The result is a function of the lease's mark (``LeaseMark``), its price, the view and the URL of the service: pages are
+kept by these.
+"""
 
 from __future__ import annotations
 
