@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from blazar.cmd.demo.stage import Stage
 from blazar.model.base.clock import zulu
 from blazar.model.base.paging import Page
-from blazar.model.billing.charges import ChargeCategory
+from blazar.model.billing.charges import ChargeCategory, format_factor
 from blazar.model.billing.statements import ChargeQuestion, CorrectionRequest
 from blazar.model.leases.requests import Actor
 
@@ -22,6 +23,7 @@ _PRICES: list[dict[str, Any]] = [
     {"sku": "vcpu", "measure": "vcpu", "per_hour": "0.013"},
     {"sku": "gigabyte", "measure": "gigabyte", "per_hour": "0.0002"},
 ]
+_POWER: dict[str, Any] = {"sku": "power", "measure": "kwh", "per_kwh": "0.28"}
 _RULES: dict[str, Any] = {
     "currency": "EUR",
     "decimals": 2,
@@ -34,7 +36,7 @@ _RULES: dict[str, Any] = {
     "cancellation": [{"before_start": "P7D", "share": "0"}, {"before_start": "P1D", "share": "0.2"}, {"share": "0.5"}],
     "early_return": "0.1",
 }
-_DEARER = {"host-h100": "7.20", "host-a100": "3.60"}
+_DEARER = {"host-h100": "7.20", "host-a100": "3.60", "power": "0.31"}
 AHEAD = timedelta(days=30)
 """How long before they hold the dearer prices are published."""
 
@@ -42,15 +44,25 @@ AHEAD = timedelta(days=30)
 def publish(stage: Stage) -> None:
     """Publish the prices of the demo's first day; they hold from the next second on."""
     now = stage.clock.now()
-    stage.manager.price_lists.publish({**_RULES, "valid_from": zulu(now), "prices": _PRICES}, _OPERATOR)
+    _publish(stage, now, {})
     stage.clock.instant = now + timedelta(seconds=2)
 
 
 def raise_prices(stage: Stage) -> None:
     """Publish dearer prices that are to come."""
     valid = (stage.clock.now() + AHEAD).replace(hour=0, minute=0, second=0, microsecond=0)
-    dearer = [price | {"per_hour": _DEARER.get(price["sku"], price["per_hour"])} for price in _PRICES]
-    stage.manager.price_lists.publish({**_RULES, "valid_from": zulu(valid), "prices": dearer}, _OPERATOR)
+    _publish(stage, valid, _DEARER)
+
+
+def _publish(stage: Stage, valid_from: datetime, dearer: Mapping[str, str]) -> None:
+    """Publish prices, some of which are dearer; energy has one only if it is recorded."""
+    rules, prices = _RULES, [*_PRICES]
+    if stage.store.energy.terms.records:
+        rules = {**_RULES, "pue": format_factor(stage.store.energy.terms.pue)}
+        prices.append(_POWER)
+    units = ({key: dearer.get(one["sku"], one[key]) for key in ("per_hour", "per_kwh") if key in one} for one in prices)
+    found = [one | unit for one, unit in zip(prices, units, strict=True)]
+    stage.manager.price_lists.publish({**rules, "valid_from": zulu(valid_from), "prices": found}, _OPERATOR)
 
 
 def charge(stage: Stage) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
+from blazar.clouds.energy import SECTION, read_terms
 from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud
 from blazar.cmd import assemble, config
 from blazar.cmd.demo import looks, money, people, present
@@ -57,7 +58,7 @@ def make(conf: cfg.ConfigOpts, *, database: Path, cloud: Path, now: datetime, da
     simulated = SimulatedCloud(MemoryStorage(make_cloud()), clock=clock)
     # Limits take time, and none of the past is near them.
     manager = _manager(conf, engine, simulated, clock, enabled_filters=[])
-    store = Store(engine, cleaning_time=config.cleaning_time(conf))
+    store = Store(engine, cleaning_time=config.cleaning_time(conf), energy=read_terms(conf[SECTION]))
     script = Script(Stage(manager, store, simulated, clock))
     script.live_until(now - present.BEGINS)
     present.play(Stage(_manager(conf, engine, simulated, clock), store, simulated, clock), script.chance, now)
