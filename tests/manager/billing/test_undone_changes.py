@@ -83,3 +83,25 @@ def test_a_change_that_is_made_after_one_that_was_undone_costs_what_it_adds(worl
     close(world, NOON + 30 * HOUR)
     # Two hosts for ten hours, and one for the last seven of them.
     assert charged(world) == {"usage used": 27}
+
+
+@pytest.mark.parametrize("what", WANTED)
+def test_what_a_change_adds_is_charged_from_when_it_began_however_long_the_cloud_takes(world, what):
+    def is_charged(seconds: int) -> dict[str, float]:
+        asked, more = WANTED[what]
+        lease = world.lease(asked, start=HOUR, hours=10)
+        world.run_to(lease.window.start + HOUR)
+
+        def take_long(*_: object) -> None:
+            world.faults.on_call = None
+            world.clock.by(seconds=seconds)
+
+        world.faults.on_call = take_long
+        change = LeaseChange(reservations=(ReservationChange(lease.reservations[0].id, more),))
+        act(world, world.manager.leases.change, lease.id, change)
+        assert world.faults.on_call is None
+        close(world, lease.window.end + 2 * HOUR)
+        return charged(world)
+
+    at_once = is_charged(0)
+    assert is_charged(15) == {key: pytest.approx(2 * value) for key, value in at_once.items()}
