@@ -53,7 +53,8 @@ HEAD = """\
 What requests cost, how that grows, and what a cloud that no test machine holds would need. This page is written by
 `python -m bench.model --page docs/speed.md`; the numbers are those of the machine named here, so compare figures only
 within one page. `make bench` measures more, and fails if a figure is above its limit (`bench/speed.py`);
-`python -m bench.beside COMMIT` measures this tree and another commit in turn.
+`python -m bench.beside COMMIT` measures this tree and another commit in turn. A page of 100 leases is one that
+the API has answered before; the bench also measures one that it has not (`list by created_at, unknown`).
 
 """
 
