@@ -2,8 +2,9 @@
 """Managers that read what hosts draw, and charge leases, are killed again and again: no watt-hour is lost, none is told
 twice.
 
-Some hosts are measured by a Prometheus, the others by their adapters, and sleep while nobody needs them. A month ends,
-and clocks change. Time stands still while managers work, so that what a killed one has left is known to the second.
+Some hosts are measured by a Prometheus, the others by their adapters, and sleep while nobody needs them. Leases in use
+are passed on, split and merged at any second of an hour. A month ends, and clocks change. Time stands still while
+managers work, so that what a killed one has left is known to the second.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ import sqlalchemy as sa
 from blazar.clouds.ports.power import PowerRef
 from blazar.context import scope
 from blazar.model.base.errors import BlazarError
+from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
+from blazar.model.leases.states import LeaseStatus
 from blazar.model.power.addresses import PowerAdapter, PowerAddress
 from blazar.model.power.hosts import PowerChange
 from blazar.model.reports.usage import UsageQuestion
 from blazar.model.resources.resource import HOST
+from blazar.model.surgery import MergeRequest, OfferRequest, PartRequest, SplitRequest, Terms
 from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
 from blazar.store.sql.tables import accounts, allocations, charges, events, host_hours, leases, reservations
@@ -46,14 +50,16 @@ from tests.slow.metered import (
     watts_of,
     write_configuration,
 )
+from tests.world import a_host, instances
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 KILLS = int(os.environ.get("BLAZAR_KILLS", "220")) // 2
-HOUR, TURN = timedelta(hours=1), timedelta(minutes=5)
+HOUR, MINUTE, TURN = timedelta(hours=1), timedelta(minutes=1), timedelta(minutes=5)
 END = BEGIN + 40 * HOUR
 """In it clocks of Berlin are put forward, and a month ends."""
 WRITERS = ("one", "other")
+PROJECTS = ("arts", "biology", "physics")
 
 
 class Site:
@@ -71,6 +77,7 @@ class Site:
                 self.world.manager.power.change(host.external_id, PowerChange(address))
         self.hosts = {host.id: host for host in self.world.store.resources.catalog(HOST).resources}
         self.life, self.dice = Life(self.world, 3), random.Random(3)
+        self.done = Counter[str]()
         self.killed, self.steps = Counter[tuple[str, str]](), {"read": 1, "close": 1, "run": 1}
         self.readings: dict[tuple[str, int], list[Fraction]] = defaultdict(list)
         self.had: dict[tuple[str, str, str, int], list[tuple[int, int, Fraction]]] = defaultdict(list)
@@ -115,12 +122,54 @@ class Site:
         """Have a member do something."""
         life = self.life
         life.made = [lease.id for lease in self.world.store.leases.of_project(None)]
-        deed = self.dice.choice((life.create, life.create, life.move_end, life.resize, life.delete))
+        often = (life.create, self.book, self.give, self.give, self.split, self.merge)
+        deed = self.dice.choice((*often, life.move_end, life.resize, life.delete))
         try:
             with scope(actor=Actor("curie", "physics")):
                 deed()
-        except BlazarError:
+        except (BlazarError, IndexError):
+            # It was refused, or there is none of which this can be done.
             return
+        self.done[deed.__name__] += 1
+
+    def book(self) -> None:
+        """Have a project book a lease of two reservations, from now on."""
+        two = self.dice.choice(((a_host(), a_host()), (a_host(), instances(2)), (instances(1), instances(3))))
+        project = self.dice.choice(PROJECTS)
+        self.world.lease(*two, hours=self.dice.randint(2, 14), project=project)
+
+    def give(self) -> None:
+        """Have a lease in use pass to another project, at times several times in an hour, or back."""
+        lease = self.dice.choice(self._list_used())
+        for _ in range(self.dice.choice((1, 2, 3))):
+            owner = self.world.now(lease)
+            taker = self.dice.choice([project for project in PROJECTS if project != owner.project_id])
+            giver = Actor(owner.user_id, owner.project_id)
+            self.world.manager.transfers.offer(lease.id, OfferRequest(taker), Terms(giver))
+            self.world.manager.transfers.accept(lease.id, Terms(Actor("noether", taker)))
+            self.work_until(self.now + timedelta(seconds=self.dice.randint(0, 40)))
+
+    def split(self) -> None:
+        """Split a reservation off a lease in use."""
+        lease = self.dice.choice([one for one in self._list_used() if len(one.reservations) > 1])
+        asked = SplitRequest((PartRequest(self.dice.choice(lease.reservations).id),), None, "part")
+        self.world.manager.surgery.split(lease.id, asked, Terms(Actor(lease.user_id, lease.project_id)))
+
+    def merge(self) -> None:
+        """Merge two leases in use that have one window."""
+        used = self._list_used()
+        pairs = [
+            (one, other)
+            for one in used
+            for other in used
+            if one.id != other.id and (one.project_id, one.window) == (other.project_id, other.window)
+        ]
+        lease, other = self.dice.choice(pairs)
+        terms = Terms(Actor(lease.user_id, lease.project_id))
+        self.world.manager.surgery.merge(lease.id, MergeRequest(other.id), terms)
+
+    def _list_used(self) -> list[Lease]:
+        return [one for one in self.world.store.leases.of_project(None) if one.status is LeaseStatus.ACTIVE]
 
     def order(self, what: str, *names: str, deadly: bool = False) -> None:
         """Have managers do something side by side, of which some may die."""
@@ -196,6 +245,8 @@ def test_wherever_managers_are_killed_what_hosts_drew_is_told_once(site):
     at = BEGIN
     while at <= END:
         if site.dice.random() < 0.5 and at < END - 5 * HOUR:
+            # At any second, but so early that what lasts a while is over before the next turn.
+            site.work_until(min(site.now + timedelta(seconds=site.dice.randint(0, 200)), at - 2.1 * MINUTE))
             site.act()
         site.step(at, int(KILLS * min(1, (at - BEGIN) / (36 * HOUR)) + 1))
         at += TURN
@@ -205,6 +256,8 @@ def test_wherever_managers_are_killed_what_hosts_drew_is_told_once(site):
         site.step(at, 0)
         at += TURN
     print(f"killed at {dict(site.killed)}; {len(site.had)} shares of hosts, {len(site.slept)} hosts slept")
+    print(f"done: {dict(site.done)}")
+    assert min(site.done[deed] for deed in ("give", "split", "merge")) >= 2
     dead = Counter(what for what, _ in site.killed.elements())
     assert min(dead["read"], dead["close"]) >= KILLS // 3
     check_readings(site)

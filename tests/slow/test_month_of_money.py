@@ -44,6 +44,7 @@ CHEAP: Json = {
         {"sku": "vcpu", "measure": "vcpu", "per_hour": "0.013"},
         {"sku": "volume", "measure": "volume", "per_hour": "0.01"},
         {"sku": "gigabyte", "measure": "gigabyte", "per_hour": "0.000137"},
+        {"sku": "power", "measure": "kwh", "per_kwh": "0.311"},
     ],
     "fee": "5.00",
     # Both hours of a night in which clocks are put back are in one of the last two, at 2:00 or at midnight.
@@ -64,9 +65,13 @@ CHEAP: Json = {
     ],
     "early_return": "0.30",
     "unused": "0.60",
+    "pue": "1.35",
+    "load": "0.5",
 }
 DEAR: Json = {**CHEAP, "fee": "7.00", "early_return": "0.70", "unused": "1.30", "cancellation": [{"share": "0.90"}]}
-DEAR["prices"] = [{**price, "per_hour": "7.77"} for price in CHEAP["prices"]]
+DEAR["prices"] = [
+    {**price, "per_kwh" if price["measure"] == "kwh" else "per_hour": "7.77"} for price in CHEAP["prices"]
+]
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,7 @@ def check(url: str, folder: Path, month: Month, seed: int) -> None:
     print(
         f"seed {seed}: {site.done} requests granted, {dict(site.refused)} refused, killed in {dict(site.killed)}, "
         f"{len(site.bill.accounts)} leases, {len(site.bill.seconds)} prices, "
+        f"{float(sum(site.bill.watt_hours.values())):.1f} Wh of {len(site.bill.watt_hours)} lines, "
         f"{dict(Counter((line.category, line.sku) for line in site.bill.seconds))}, "
         f"{sum(map(len, site.bill.unused.values()))} unused, {sum(map(len, site.bill.outages.values()))} outages"
     )

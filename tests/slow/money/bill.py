@@ -7,13 +7,13 @@ The log is a list of sights: what the API said of a lease at an instant. Between
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from tests.slow.money.lists import ONE, QUARTER, PriceList, list_at, month_of
-from tests.slow.money.pieces import FOR_EVER, Piece, Place, Sight, cut, cut_out, drop
+from tests.slow.money.pieces import FOR_EVER, Piece, Place, Sight, Unit, cut, cut_out, drop
 
 
 class Line(NamedTuple):
@@ -58,6 +58,9 @@ class Bill:
     unused: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     accounts: dict[str, Account] = field(default_factory=dict)
     seconds: Counter[Line] = field(default_factory=Counter)
+    watts: Callable[[Unit, int], Fraction] = lambda unit, instant: Fraction(0)
+    """What a unit draws at an instant."""
+    watt_hours: dict[Line, Fraction] = field(default_factory=lambda: defaultdict(Fraction))
     last: int = 0
 
     def look(self, sights: Sequence[Sight]) -> None:
@@ -265,6 +268,23 @@ class Bill:
                     self.seconds[line] += until - instant
             instant = until
 
+    def _draw(self, name: str, piece: Piece) -> None:
+        """Add what a piece drew from its hand-over on; while its host is missing that is told, and costs nothing."""
+        begin = self.handed_over.get(piece.reservation, FOR_EVER)
+        missing = self.outages[piece.reservation, piece.unit.resource]
+        had, lost = cut_out(piece.within(begin, FOR_EVER), missing)
+        for part, is_lost in (*((one, False) for one in had), *((one, True) for one in lost)):
+            instant = part.start
+            while instant < part.end:
+                until = min(instant - instant % QUARTER + QUARTER, part.end)
+                if drawn := self.watts(part.unit, instant) * (until - instant) / 3600:
+                    terms = list_at(self.lists, instant, booked=part.booked)
+                    price = None if terms is None or is_lost else terms.energy_price(part.project)
+                    sku, unit, factor = price or (None, Fraction(0), ONE)
+                    line = Line(part.project, month_of(instant), name, "energy", sku, unit, factor)
+                    self.watt_hours[line] += drawn
+                instant = until
+
     def _price(self, piece: Piece, terms: PriceList, instant: int) -> tuple[Fraction, Fraction] | None:
         """Return what an hour costs, and its factor; None if it is free."""
         if (unit := terms.price(piece.sku)) is None:
@@ -297,6 +317,7 @@ class Bill:
             for piece in account.pieces:
                 for part, category in self._split(name, piece):
                     self._add(name, part, category)
+                self._draw(name, piece)
         ends = Counter[str]()
         for account in self.accounts.values():
             for piece in account.pieces:

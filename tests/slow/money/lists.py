@@ -58,6 +58,14 @@ class PriceList:
         found = [entry["per_hour"] for entry in self.content["prices"] if entry["sku"] == sku]
         return Fraction(found[0]) if found else None
 
+    def energy_price(self, project: str) -> tuple[str, Fraction, Fraction] | None:
+        """Return the sku of what hosts draw, what a kilowatt-hour costs and its factor; None if it is free."""
+        for entry in self.content["prices"]:
+            if entry["measure"] == "kwh":
+                factor = Fraction(self.content.get("pue", "1")) * self.project_factor(project)
+                return entry["sku"], Fraction(entry["per_kwh"]), factor
+        return None
+
     def factor_at(self, instant: int) -> Fraction:
         """Return the factor by local time in the quarter that begins then."""
         if instant not in self._bands:

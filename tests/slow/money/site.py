@@ -32,6 +32,7 @@ from tests.people import PeopledCloud
 from tests.slow.money.bill import Bill
 from tests.slow.money.lists import PriceList, instant_of
 from tests.slow.money.pieces import FOR_EVER, Sight, Unit
+from tests.slow.money.power import TERMS, Power, sheet_of
 from tests.world import World
 
 USE = UsePolicy(
@@ -98,7 +99,8 @@ def a_world(url: str, cloud_file: Path, hosts: int, now: datetime) -> World:
     """Return the world of a process."""
     clock = ManualClock(now)
     cloud = PeopledCloud(FileStorage(cloud_file, of_size(hosts)), clock=clock)
-    return World(make_engine(url), hosts=hosts, register=False, clock=clock, cloud=cloud, settings=SETTINGS)
+    more = {"clock": clock, "cloud": cloud, "settings": SETTINGS, "energy": TERMS}
+    return World(make_engine(url), hosts=hosts, register=False, **more)
 
 
 def work(world: World, orders: Connection) -> None:
@@ -143,7 +145,10 @@ class Site:
         skus = self._register(hosts, accelerated)
         self.dice, self.killed, self.refused, self.done = random.Random(seed), Counter[str](), Counter[str](), 0
         self.lists: list[PriceList] = []
-        self.bill = Bill(self.lists, skus)
+        known = self.world.store.resources.catalog("host").resources
+        self.power = Power({host.name: host.capacity.get("VCPU") for host in known}, self.now - self.now % 3600)
+        self.power.record(self.world)
+        self.bill = Bill(self.lists, skus, watts=self.power.watts)
         self.leases: dict[str, Json] = {}
         self.down, self.polled = set[str](), set[str]()
         self.deadly, self._tag = False, ""
@@ -156,7 +161,7 @@ class Site:
         skus = {}
         for number in range(1, hosts + 1):
             gpu = {"gpu": "A100"} if number <= accelerated else {}
-            self.world.register(f"node-{number}", **gpu)
+            self.world.register(f"node-{number}", **gpu, **sheet_of(number))
             skus["host", f"node-{number}"] = "host-a100" if gpu else "host"
             skus |= {(measure, f"node-{number}"): measure for measure in ("instance", "vcpu")}
         for address in self.world.register_addresses(*range(10, 40)):
