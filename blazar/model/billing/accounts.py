@@ -48,8 +48,8 @@ class LeaseAccount:
     another lease, ``joined`` has the parts of that one. ``is_mixed``: it was split or merged in use, so what it was
     charged for may be on record of another lease. ``charged`` is what it was by month, in 10⁻⁹ of the currency, without
     corrections: by that a line is missed that was lost. None: it was opened before that was kept. ``untold`` is what it
-    had of hosts until ``closed_until`` whose energy is still to be told, as it was passed on, split or merged in use:
-    what hosts drew is known once the hour is metered. No other account has it.
+    had of hosts until ``closed_until`` whose energy is still to be told, as it was passed on, split or merged in use,
+    by each time that it was: what hosts drew is known once the hour is metered. No other account has it.
     """
 
     id: str
@@ -65,7 +65,7 @@ class LeaseAccount:
     joined: JoinedParts = field(default_factory=dict)
     is_mixed: bool = False
     charged: Mapping[date, int] | None = field(default_factory=dict)
-    untold: tuple[PowerShare, ...] = ()
+    untold: tuple[tuple[PowerShare, ...], ...] = ()
 
     @property
     def due_at(self) -> datetime | None:
@@ -74,8 +74,14 @@ class LeaseAccount:
         Of one that is closed it is when all is metered that is untold.
         """
         if self.state is AccountState.CLOSED:
-            return find_metered_at(max(one.window.end for one in self.untold)) if self.untold else None
+            ends = [share.window.end for share in self.untold_shares]
+            return find_metered_at(max(ends)) if ends else None
         return later(self._next_cut, SETTLED)
+
+    @property
+    def untold_shares(self) -> tuple[PowerShare, ...]:
+        """Return all that is untold."""
+        return tuple(share for shares in self.untold for share in shares)
 
     def find_cut(self, now: datetime) -> datetime:
         """Return until when it can be charged: at most to the end of a month, or of all that it has."""
@@ -156,8 +162,9 @@ def pass_account(account: LeaseAccount, lease: BilledLease, account_id: str, at:
         project_id=lease.project_id,
         user_id=lease.user_id,
         # To the microsecond: it tells accounts of a project apart, which may give a lease away and get it back at once.
-        opened_at=at,
-        closed_until=max(account.closed_until, second) if account.opened_at < second else second,
+        # Where a clock has gone back, the time until which others were charged is nobody's to pay once more.
+        opened_at=max(at, account.closed_until, account.opened_at + timedelta(microseconds=1)),
+        closed_until=max(account.closed_until, second),
         parts=_list_at(account.parts, second),
         joined={key: _list_at(parts, second) for key, parts in account.joined.items()},
         state=AccountState.OPEN,
@@ -188,7 +195,7 @@ def part_account(
         replace(account, joined=joined).redate(window, lease.window, at),
         id=account_id,
         lease_id=lease.id,
-        opened_at=to_second(at),
+        opened_at=max(to_second(at), account.closed_until),
         has_fee=False,
         state=AccountState.OPEN,
         charged={},

@@ -18,7 +18,7 @@ from blazar.model.base.window import Window
 from blazar.model.billing.accounts import AccountState, LeaseAccount
 from blazar.model.billing.charges import MOST_NANO, NANO, ChargeLine, split_months
 from blazar.model.billing.energy import EnergyRates, list_power_shares, tell_energy
-from blazar.model.billing.power import estimate_energy, estimate_shares
+from blazar.model.billing.power import PowerShare, estimate_energy, estimate_shares
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import LONGEST
 from blazar.model.billing.rating import ChargeTerms, PricedUse, rate, rate_fee, rate_times
@@ -59,10 +59,10 @@ def close_account(
     terms, span = _terms_of(account, facts), Window(account.closed_until, cut)
     lines = rate(list_priced(facts, span, lists, is_quote=False), lists, terms)
     untold = account.untold
-    if keeps_energy or book is not None:
-        untold = (*untold, *list_power_shares(facts, span, EnergyRates(lists, terms)))
+    if (keeps_energy or book is not None) and (had := list_power_shares(facts, span, EnergyRates(lists, terms))):
+        untold = (*untold, had)
     if not keeps_energy:
-        lines, untold = (*lines, *(() if book is None else tell_energy(untold, book))), ()
+        lines, untold = (*lines, *_tell_all(untold, book)), ()
     starts = account.has_fee and facts.is_handed_over
     fee = rate_fee(lists, terms) if starts else None
     closed = replace(account, closed_until=cut, has_fee=account.has_fee and not starts, untold=untold)
@@ -73,8 +73,12 @@ def close_account(
 
 def tell_untold(account: LeaseAccount, book: EnergyBook | None) -> Closing:
     """Return an account with what is charged for what is untold of it; without a ``book`` nothing is told."""
-    lines = () if book is None else tell_energy(account.untold, book)
-    return _charge(replace(account, untold=()), lines)
+    return _charge(replace(account, untold=()), _tell_all(account.untold, book))
+
+
+def _tell_all(untold: Iterable[tuple[PowerShare, ...]], book: EnergyBook | None) -> tuple[ChargeLine, ...]:
+    # By each time that an account was closed: a line has no time between in which something was of another one.
+    return () if book is None else tuple(line for shares in untold for line in tell_energy(shares, book))
 
 
 def plan_account(account: LeaseAccount, facts: LeaseFacts, lists: Sequence[PriceList]) -> Planned:
@@ -83,7 +87,7 @@ def plan_account(account: LeaseAccount, facts: LeaseFacts, lists: Sequence[Price
     A month of which nothing will cost anything is in it, too: more will be said of it.
     """
     sums: Counter[date] = Counter()
-    for line in estimate_shares(account.untold):
+    for line in estimate_shares(account.untold_shares):
         sums[line.month] += line.nano
     end = min(account.booked_until, later(account.closed_until, HORIZON))
     if account.state is AccountState.OPEN and account.closed_until < end:

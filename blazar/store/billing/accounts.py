@@ -77,7 +77,7 @@ def parse_account(row: AnyRow | Sequence[Any]) -> LeaseAccount:
         },
         is_mixed=terms.get("mixed", False),
         charged=_parse_charged(terms.get("charged")),
-        untold=parse_shares(terms.get("untold", ())),
+        untold=tuple(map(parse_shares, terms.get("untold", ()))),
     )
 
 
@@ -260,7 +260,7 @@ def _account_row(account: LeaseAccount) -> dict[str, Any]:
     if account.charged is not None:
         terms["charged"] = {month.isoformat(): nano for month, nano in account.charged.items()}
     if account.untold:
-        terms["untold"] = spell_shares(account.untold)
+        terms["untold"] = [spell_shares(shares) for shares in account.untold]
     return {
         "id": account.id,
         "lease_id": account.lease_id,

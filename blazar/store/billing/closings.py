@@ -93,7 +93,7 @@ class ClosingStore:
         Seven statements, however many there are.
         """
         currency = claimed.lists[-1].currency if claimed.lists else ""
-        regions = {one.reservation_id: one.region for account in claimed.accounts for one in account.untold}
+        regions = {one.reservation_id: one.region for account in claimed.accounts for one in account.untold_shares}
         regions |= {id_: region for facts in claimed.facts.values() for id_, region in facts.regions.items()}
 
         def work(connection: sa.Connection) -> None:
@@ -133,7 +133,7 @@ def _read_book(
     Three statements.
     """
     end = to_second(until)
-    untold = [one for account in known for one in account.untold]
+    untold = [one for account in known for one in account.untold_shares]
     since = min((*(account.closed_until for account in known), *(one.window.start for one in untold)), default=end)
     hosts = {id_ for one in facts.values() for id_ in list_hosts(one)} | {id_ for one in untold for id_ in one.hosts}
     if not terms.records or not hosts or since >= end:
