@@ -8,7 +8,7 @@ while it lasts.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -218,7 +218,10 @@ class EnergyWork(DueWork[datetime, datetime]):
         # What is on record does not say: adapters may have told these hours.
         last = turn.hour - BACK if turn.metered is None else turn.metered
         since = max(turn.hour - BACK, min(turn.hour - HOUR, last))
-        ids = {one.host.name: one.host.id for one in hosts}
+        # Of hosts of two regions with one name nobody knows whose values they are.
+        named = Counter(one.host.name for one in hosts)
+        asked = [one for one in hosts if named[one.host.name] == 1]
+        ids = {one.host.name: one.host.id for one in asked}
         found: list[HostHour] = []
         for start in range(since, until, SPAN):
             means = self._runtime.meters.read_means(list(ids), start, min(until, start + SPAN))
@@ -231,7 +234,7 @@ class EnergyWork(DueWork[datetime, datetime]):
             turn.add(found)
             # What was told so far is not asked for again, if the rest is not told in time.
             turn.metered = min(turn.hour, start + SPAN)
-        awake = _count_awake(hosts)
+        awake = _count_awake(asked)
         # Of an hour that has just begun there may be nothing yet.
         lately = until - LATELY - (until - LATELY) % HOUR
         if awake and not any(one.hour >= lately for one in found):

@@ -145,6 +145,29 @@ def test_a_volume_that_comes_before_the_pool_is_closed_keeps_it_on(world):
     assert service(world) == (True, None)
 
 
+@pytest.mark.parametrize("steps", range(3))
+def test_a_volume_that_comes_while_a_pool_is_going_off_keeps_it_on(world, steps):
+    volumes_ = world.simulated.cloud.volumes
+    type_ = volumes_.volume_types()[0]
+    volumes_.grant_volume_type(type_.id, "someone")
+    world.manager.power_work[0].run_once()
+    for _ in range(steps):
+        world.clock.to(world.store.switches.next_due() or world.clock.now())
+        world.manager.power_work[1].run_once()
+    assert power(world).state is PowerState.GOING_OFF
+    # Its creation was sent to the pool before that was closed.
+    mark = service(world)[1]
+    volumes_.enable_volume_service("storage-1@disks")
+    volume = world.simulated.volume_users.create("someone", type_.id, 1)
+    if mark is not None:
+        volumes_.disable_volume_service("storage-1@disks", mark)
+    assert pass_time(world, 10 * MINUTE) == [PowerState.GOING_OFF, PowerState.ON]
+    assert (volumes_.has_volumes("storage-1@disks"), service(world)) == (True, (True, None))
+    world.simulated.volume_users.delete(volume.id)
+    world.clock.by(hours=2)
+    sleep(world)
+
+
 def test_a_pool_whose_service_others_have_disabled_is_theirs(world):
     world.simulated.cloud.volumes.disable_volume_service("storage-1@disks", "broken disk")
     world.manager.power_work[0].run_once()
