@@ -86,7 +86,7 @@ def test_a_host_that_wakes_for_a_lease_is_on_at_its_start_by_the_clock_there_is(
         live(world, timedelta(seconds=30))
     world.clock.instant += jump
     left = lease.window.start - world.clock.now()
-    # Whoever is set forward beyond the start is late, and not for longer than a wake takes.
+    # A start that the clock has passed is late, and not for longer than a wake takes.
     live(world, left + MINUTE if left > timedelta(0) else 12 * MINUTE)
     assert world.now(lease).status is LeaseStatus.ACTIVE
     number = 1 + states(world).index(PowerState.ON)
