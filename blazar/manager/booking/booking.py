@@ -8,10 +8,9 @@ only where they are still those that were read.
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -20,6 +19,7 @@ from typing import Any, Generic, TypeVar
 from blazar.calendar.placement import Assignment, Matching, Placement, Strategy, place
 from blazar.context import check_awaited, drop_deadline
 from blazar.manager.booking.asleep import read_asleep, refuse_sleepers
+from blazar.manager.booking.turns import BookingTurn, BookingTurns
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
@@ -69,7 +69,8 @@ class Selectable:
 
     ``only`` are the resources to choose from; None: all. Hosts that can be emptied are left out, but for those that are
     ``emptied`` for the lease: these are reservable for it. ``awake``: hosts that sleep are left out, too.
-    ``if_none_waits``: none may be chosen if a lease waits for its turn; SomebodyWaits.
+    ``if_none_waits``: none may be chosen if a lease waits for its turn; SomebodyWaits. Those ``in_flight`` are being
+    promised to others at the moment: they count as taken.
     """
 
     project_id: str
@@ -78,6 +79,7 @@ class Selectable:
     emptied: frozenset[int] = frozenset()
     awake: bool = False
     if_none_waits: bool = False
+    in_flight: frozenset[int] = frozenset()
 
 
 class SomebodyWaits(Exception):
@@ -141,6 +143,9 @@ def _choose_awake(
     if selectable.if_none_waits and view.is_anybody_waiting():
         raise SomebodyWaits
     snapshot = replace(view.snapshot, asleep=asleep.find_asleep(window.start))
+    if selectable.in_flight:
+        occupancy = snapshot.occupancy
+        snapshot = replace(snapshot, occupancy=replace(occupancy, taken=occupancy.taken | selectable.in_flight))
     if not (selectable.awake and asleep.ids):
         return choose(snapshot, matching=match_visible(view.catalog, selectable))
     awake = replace(selectable, excluded=selectable.excluded | asleep.ids)
@@ -193,13 +198,13 @@ class Booker:
     def __init__(self, runtime: Runtime, outbox: Outbox) -> None:
         self._runtime = runtime
         self._outbox = outbox
-        # Between processes the generations decide. Within one, taking turns is cheaper than losing races.
-        self._turn = threading.Lock()
+        self._turns = BookingTurns()
 
     def book(
         self,
         propose: Callable[[int], Proposal[F]],
         *,
+        beside: Callable[[frozenset[int]], Proposal[F]] | None = None,
         check: Callable[[Proposal[F]], Proposal[F]] | None = None,
         checks: Collection[EnforcementCheck] = (),
         write: Callable[[Proposal[F], Commit], Sequence[Lease]] | None = None,
@@ -208,21 +213,24 @@ class Booker:
         """Book what is proposed at an attempt (0, 1, …), and return it with its leases as saved.
 
         No other request waits while a proposal is checked, which may be slow; if it is outdated by then, another one is
-        made and checked. A ``check`` of the caller comes instead of that by enforcement, and says what is left of the
-        proposal; ``checks`` are those of an earlier look at the same. A feature with rows of its own has its ``write``
-        of the commit. For a ``dry_run`` nothing is written. Contention when the attempts are spent,
-        UsageDenied, and the errors of ``BookingStore.commit``.
+        made and checked. Who only takes whole resources for a new lease proposes some ``beside`` what is being written
+        for others, if it can: then none of them waits for the write of another one. A ``check`` of the caller comes
+        instead of that by enforcement, and says what is left of the proposal; ``checks`` are those of an earlier look
+        at the same. A feature with rows of its own has its ``write`` of the commit. For a ``dry_run`` nothing is
+        written. Contention when the attempts are spent, UsageDenied, and the errors of ``BookingStore.commit``.
         """
         mine, reason, tried = list(checks), _OTHERS_FASTER, list[Proposal[F]]()
         with nullcontext() if dry_run else _count_booking(tried):
             for attempt in range(self._runtime.settings.booking_attempts):
                 try:
-                    with span("book", attempt=attempt + 1) as note, self._turn:
-                        tried[:] = [propose(attempt)]
-                        proposal = self._examine(tried[0], check, mine)
+                    with span("book", attempt=attempt + 1) as note, BookingTurn(self._turns) as turn:
+                        tried[:] = [_propose(turn.turns, propose, beside, attempt)]
+                        proposal = self._examine(turn, tried[0], check, mine)
                         check_awaited()
                         if proposal.commit is not None and not dry_run:
                             commit = self._complete(proposal, proposal.commit, mine)
+                            if beside is not None and _only_takes(commit):
+                                turn.pass_on(commit.generations)
                             saved = write(proposal, commit) if write else self._runtime.store.bookings.commit(commit)
                             proposal = replace(proposal, commit=_with_saved(commit, saved))
                             note.add(lease_id=",".join(lease.id for lease in saved[:10]))
@@ -234,6 +242,7 @@ class Booker:
 
     def _examine(
         self,
+        turn: BookingTurn,
         proposal: Proposal[F],
         check: Callable[[Proposal[F]], Proposal[F]] | None,
         checks: list[EnforcementCheck],
@@ -241,17 +250,8 @@ class Booker:
         """Return what a check, of the caller or by enforcement, leaves of a proposal, while others have their turn."""
         if check is None and not (self._runtime.enforcement.enabled and proposal.examined):
             return proposal
-        with self._interrupted():
+        with turn.interrupted():
             return self._check(proposal, checks) if check is None else check(proposal)
-
-    @contextmanager
-    def _interrupted(self) -> Iterator[None]:
-        """Let others have their turn while the block runs."""
-        self._turn.release()
-        try:
-            yield
-        finally:
-            self._turn.acquire()
 
     def _check(self, proposal: Proposal[F], checks: list[EnforcementCheck]) -> Proposal[F]:
         """Return the proposal if enforcement allows each part, by a check of its own; UsageDenied, or another error."""
@@ -281,6 +281,27 @@ class Booker:
             return commit
         until, token = self._runtime.claims.begin(proposal.claim), proposal.claim.token
         return replace(commit, leases=[write.with_claim(token, until) for write in commit.leases])
+
+
+def _propose(
+    turns: BookingTurns,
+    propose: Callable[[int], Proposal[F]],
+    beside: Callable[[frozenset[int]], Proposal[F]] | None,
+    attempt: int,
+) -> Proposal[F]:
+    """Return a proposal beside what is being written, if that is enough; else one once it is written."""
+    if turns.writing:
+        if beside is not None and (in_flight := turns.in_flight):
+            with suppress(NotEnoughResources):
+                return beside(in_flight)
+        turns.wait_for_writes()
+    return propose(attempt)
+
+
+def _only_takes(commit: Commit) -> bool:
+    """Return whether a commit does nothing but take resources for new leases, whatever else their project has."""
+    takes_only = all(write.before is None for write in commit.leases)
+    return takes_only and not (commit.uses or commit.evacuates or commit.bounds.depends_on_project)
 
 
 @contextmanager

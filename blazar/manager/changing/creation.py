@@ -94,22 +94,29 @@ class CreationGrant:
         """Tell whether only some resources may be chosen, as others wait for the rest."""
         return any(turn.only is not None for turn in self._turns)
 
-    def find(self, attempt: int) -> AllocationPlan:
+    @property
+    def takes_only_whole(self) -> bool:
+        """Whether it asks for whole resources only, and for nothing besides that others may ask for."""
+        whole = all(request.demand.per_instance is None for request in self._new.placement_requests)
+        return whole and not (self._has_names or self.enforcement_checks or self._evacuated or self._new.max_price)
+
+    def find(self, attempt: int, in_flight: frozenset[int] = frozenset()) -> AllocationPlan:
         """Find resources, in the first region that has enough, or else in which others that have not started make room.
 
-        NotEnoughResources says what the first one lacks. SomebodyWaits if nobody was expected to.
+        Nobody makes room while resources are ``in_flight``: these count as taken. NotEnoughResources says what the
+        first region lacks. SomebodyWaits if nobody was expected to.
         """
         refused: list[tuple[Turn, NotEnoughResources]] = []
         self.moved = ()
         for turn in self._turns:
             try:
-                plan = self._found(turn, attempt)
+                plan = self._found(turn, attempt, in_flight)
             except NotEnoughResources as error:
                 refused.append((turn, error))
             else:
                 self._new, self._turn = turn.new, turn
                 return plan
-        for turn, missing in refused:
+        for turn, missing in () if in_flight else refused:
             found = self._find_by_moves(turn, missing, attempt)
             if found is not None:
                 self._new, self._turn, self.moved = turn.new, turn, found.moved
@@ -144,10 +151,10 @@ class CreationGrant:
 
     def is_granted(self, lease: Lease, allocations: Sequence[Allocation]) -> bool:
         """Return whether our own limits allow a lease with these resources. EnforcementUnavailable."""
-        examined = self._examine_near(lease, allocations)
+        examined = self._examine(lease, allocations)
         return not any(check.list_objections(examined) for check in self.enforcement_checks)
 
-    def _found(self, turn: Turn, attempt: int) -> AllocationPlan:
+    def _found(self, turn: Turn, attempt: int, in_flight: frozenset[int] = frozenset()) -> AllocationPlan:
         lease, placement_requests = turn.new.lease, turn.new.placement_requests
         if self._has_names:
             check_names(self._runtime, lease)
@@ -165,6 +172,7 @@ class CreationGrant:
                 emptied=frozenset() if self._evacuated is None else self._evacuated.resource_ids,
                 awake=lease.kind is LeaseKind.IMMEDIATE,
                 if_none_waits=self._expects_nobody,
+                in_flight=in_flight,
             ),
             now=self._runtime.clock.now(),
             attempt=attempt,
@@ -174,7 +182,7 @@ class CreationGrant:
     def check(self, plan: AllocationPlan) -> None:
         """Check the limits of the project. UsageDenied."""
         for check in self.enforcement_checks:
-            check.check(self._examine(plan))
+            check.check(self._examine(self._new.lease, plan.allocations))
 
     def check_bounds(self) -> None:
         """Check the bounds of the project as a booking does; nothing is booked. UsageDenied."""
@@ -201,12 +209,9 @@ class CreationGrant:
             most=limit_prices([lease.id], self._new.max_price),
             key=self._new.key,
         )
-        return Proposal(plan, commit, (self._examine(plan),), self.claim)
+        return Proposal(plan, commit, (self._examine(self._new.lease, plan.allocations),), self.claim)
 
-    def _examine(self, plan: AllocationPlan) -> Examined:
-        return self._examine_near(self._new.lease, plan.allocations)
-
-    def _examine_near(self, lease: Lease, allocations: Sequence[Allocation]) -> Examined:
+    def _examine(self, lease: Lease, allocations: Sequence[Allocation]) -> Examined:
         actor = Actor(lease.user_id, lease.project_id)
         return Examined(actor, lease, allocations, max_price=self._new.max_price)
 

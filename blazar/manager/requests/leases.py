@@ -110,7 +110,9 @@ class LeaseCreator:
 
     def _make_booking(self, grant: CreationGrant) -> Callable[[], Proposal[AllocationPlan]]:
         """Return what books a new lease, with hosts emptied for it if it is a best-effort one."""
-        book = partial(self.booker.book, partial(self._propose, grant), checks=grant.enforcement_checks)
+        propose = partial(self._propose, grant)
+        beside = partial(propose, 0) if grant.takes_only_whole else None
+        book = partial(self.booker.book, propose, beside=beside, checks=grant.enforcement_checks)
         return partial(self._with_room, grant, book) if grant.lease.kind is LeaseKind.BEST_EFFORT else book
 
     def _granted(self, request: LeaseRequest) -> CreationGrant:
@@ -149,8 +151,10 @@ class LeaseCreator:
         kept = (LeaseStatus.CREATING, LeaseStatus.WAITING, LeaseStatus.TIMED_OUT)
         return lease if lease.status in kept else None
 
-    def _propose(self, grant: CreationGrant, attempt: int) -> Proposal[AllocationPlan]:
-        """Propose what a lease may have without a delay of those who wait.
+    def _propose(
+        self, grant: CreationGrant, attempt: int, in_flight: frozenset[int] = frozenset()
+    ) -> Proposal[AllocationPlan]:
+        """Propose what a lease may have without a delay of those who wait; what is ``in_flight`` counts as taken.
 
         NotEnoughResources, OthersWait; StaleCalendar if others were faster.
         """
@@ -158,7 +162,7 @@ class LeaseCreator:
             # What those who wait leave to others has changed.
             grant.take(self._waiting_list.turns(grant.options))
         try:
-            plan = grant.find(attempt)
+            plan = grant.find(attempt, in_flight)
             if grant.new.max_price is not None:
                 self._quote(grant, plan)
             return grant.propose(plan)

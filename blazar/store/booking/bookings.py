@@ -177,8 +177,8 @@ class BookingStore:
         if commit.released:
             which = allocations.c.reservation_id.in_(sorted(commit.released))
             allocation_writes.release(connection, which, at=at, cleaning=cleaning, returns=_ends_before_time(commit))
-        redated = [write.after.id for write in commit.redated]
-        allocation_writes.release_leases(connection, redated, at=at, cleaning=cleaning)
+        if redated := [write.after.id for write in commit.redated]:
+            allocation_writes.release_leases(connection, redated, at=at, cleaning=cleaning)
         told: list[history.Written] = [(write.before, write.saved, ()) for write in commit.redated]
         # In the order of ids, as they were saved, unless they take part in one operation.
         by_id = {write.after.id: write for write in commit.leases}
@@ -211,16 +211,16 @@ def _write_leases(connection: Connection, commit: Commit) -> Mapping[str, Lease]
             idempotency.forget_key_of_undone(connection, write.before, write.after)
     if commit.redated:
         lease_writes.save_dates(connection, commit.redated)
-    if commit.new:
+    if new := commit.new:
         besides = {move.reservation_id for move in commit.moves}
-        lease_writes.insert(connection, commit.new, at=commit.at, besides=besides)
+        lease_writes.insert(connection, new, at=commit.at, besides=besides)
     return saved
 
 
 def _tell_reached(connection: Connection, commit: Commit, of_money: Sequence[ReachedShare]) -> None:
     """Write once for each project, period and share that it is reached; two statements if one is."""
-    reached = [*(one for use in commit.uses for one in use.reached), *of_money]
-    write_once(connection, [tell_reached(one, at=commit.at) for one in reached])
+    if reached := [*(one for use in commit.uses for one in use.reached), *of_money]:
+        write_once(connection, [tell_reached(one, at=commit.at) for one in reached])
 
 
 def _ends_before_time(commit: Commit) -> bool:

@@ -30,7 +30,7 @@ from blazar.store.booking.commit import LeaseWrite
 from blazar.store.calendar import project_use
 from blazar.store.journal.journal import read_labels, read_projects
 from blazar.store.journal.numbering import count_entries
-from blazar.store.journal.rows import parse_past, write_entries
+from blazar.store.journal.rows import insert_rows, make_rows, parse_past
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import journal, leases
 from blazar.store.sql.transactions import Transactions, atomic
@@ -53,7 +53,8 @@ def write(
     by_id: Mapping[str, LeaseWrite] = _NOTHING,
 ) -> None:
     """Insert what a transaction has done to leases, in one statement; none if there is nothing to tell."""
-    write_entries(connection, list_entries(written, at=at, sure=sure, others=others, by_id=by_id))
+    told = list_entries(written, at=at, sure=sure, others=others, by_id=by_id)
+    insert_rows(connection, make_rows(told))
 
 
 def list_entries(

@@ -49,7 +49,8 @@ def insert(connection: Connection, new: Sequence[LeaseWrite], *, at: datetime, b
     due = [event_row(lease.id, position, event) for lease in made for position, event in enumerate(lease.events)]
     if due:
         connection.exec_driver_sql(*prepare_insert(connection, events, due))
-    _insert_usage(connection, made, at)
+    if looked_at := [lease for lease in made if lease.use is not None]:
+        _insert_usage(connection, looked_at, at)
 
 
 def save_cloud_ids(connection: Connection, prepared: Sequence[Lease]) -> None:

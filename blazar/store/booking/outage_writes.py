@@ -27,7 +27,8 @@ _END = (
 
 def begin_outages(connection: Connection, lease_id: str, new: Iterable[Reservation], at: datetime) -> None:
     """Record what new reservations lack from the first; no statement if that is nothing."""
-    _begin(connection, lease_id, [(r.id, resource_id) for r in new for resource_id in sorted(r.lost_ids)], at)
+    if lacking := [(r.id, resource_id) for r in new for resource_id in sorted(r.lost_ids)]:
+        _begin(connection, lease_id, lacking, at)
 
 
 def note_outages(connection: Connection, before: Lease, after: Lease, at: datetime) -> None:
@@ -41,7 +42,8 @@ def note_outages(connection: Connection, before: Lease, after: Lease, at: dateti
     gone = [{"of": r.id, "which": which, "at": at} for r in stays for which in sorted(known[r.id] - r.lost_ids)]
     if gone:
         connection.execute(_END, gone)
-    _begin(connection, after.id, come, at)
+    if come:
+        _begin(connection, after.id, come, at)
 
 
 def move_outages(connection: Connection, reservation_ids: Collection[str], lease_id: str) -> None:
@@ -55,5 +57,4 @@ def _begin(connection: Connection, lease_id: str, pairs: Collection[tuple[str, i
         {"lease_id": lease_id, "reservation_id": reservation_id, "resource_id": resource_id, "since": at}
         for reservation_id, resource_id in pairs
     ]
-    if rows:
-        connection.execute(_BEGIN, rows)
+    connection.execute(_BEGIN, rows)
