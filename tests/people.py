@@ -128,7 +128,8 @@ class Users:
             zoned = any((a.zone or "").startswith("blazar_") for a in inside)
             shared = any("reservation" in a.metadata for a in inside)
             free = any(a.name == "freepool" and f"blazar:closed:{host}" not in a.metadata for a in inside)
-            if zoned or shared or not free:
+            lent = any(f"blazar:lent:{host}" in a.metadata for a in inside)
+            if not lent and (zoned or shared or not free):
                 raise Conflict("no valid host was found")
             server = ServerState(
                 str(uuid.uuid4()),

@@ -244,6 +244,14 @@ REPACK: tuple[cfg.Opt, ...] = (
         "closed to others; 0: they are not told.",
     ),
     cfg.IntOpt(
+        "lend_after",
+        default=30,
+        min=1,
+        max=1440,
+        help="Minutes for which a lease that lends idle hosts has not used one when preemptible servers may run there; "
+        "none are lent while preemption_notice is 0.",
+    ),
+    cfg.IntOpt(
         "repack_most_moves",
         default=10,
         min=0,

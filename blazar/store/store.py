@@ -51,6 +51,7 @@ from blazar.store.subscriptions.dead_letters import DeadLetterStore
 from blazar.store.subscriptions.subscriptions import SubscriptionStore
 from blazar.store.subscriptions.work import SubscriptionWorkStore
 from blazar.store.surgery.offers import OfferStore
+from blazar.store.use.lending import LendingStore
 from blazar.store.use.preemption import PreemptionStore
 from blazar.store.use.unused import UnusedStore
 from blazar.store.work.claims import ClaimStore
@@ -123,7 +124,7 @@ class Store:
         self.sought = SoughtStore(self.transactions, catalogs)
         self.power, self.switches = PowerStore(self.transactions, catalogs), SwitchStore(self.transactions, catalogs)
         self.power_hosts = PowerHostStore(self.transactions, catalogs)
-        self.preemption = PreemptionStore(self.transactions)
+        self.preemption, self.lending = PreemptionStore(self.transactions), LendingStore(self.transactions)
         self.maintenances = MaintenanceStore(self.transactions, catalogs)
         self.maintenance_plans = MaintenancePlanStore(self.transactions)
         self.energy = EnergyStore(self.transactions, energy)

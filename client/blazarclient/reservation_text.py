@@ -21,7 +21,7 @@ HOST, NETWORK, DEVICE = "physical:host", "network", "device"
 _COMMON = ("resource_type", "region", "before_end")
 
 KEYS: Mapping[str, tuple[str, ...]] = {
-    HOST: (*_COMMON, "min", "max", "hypervisor_properties", "resource_properties", "together", "spread"),
+    HOST: (*_COMMON, "min", "max", "hypervisor_properties", "resource_properties", "together", "spread", "lend_beyond"),
     "virtual:instance": (
         *(*_COMMON, "vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "extra_specs"),
         *("amount", "affinity", "resource_properties"),

@@ -345,3 +345,18 @@ def test_a_hint_holds_one_name_or_several_or_none(hint, names):
 
 def test_every_decision_gives_a_reason_of_its_own():
     assert len({decision.reason for decision in Decision}) == len(Decision)
+
+
+def test_a_lent_host_admits_preemptible_servers_and_its_own():
+    reservation = ("r", {"availability_zone": "blazar_r", "blazar:owner": "physics", "blazar:lent:node-1": "true"})
+    allowing = Rules(allow_preemptibles=True)
+    lent, beside = (host_in(name, [reservation], allowing) for name in ("node-1", "node-2"))
+    spot = Request(project_id="art", preemptible=True)
+    assert decide(spot, lent, allowing) is Decision.LENT_HOST
+    assert decide(spot, beside, allowing) is Decision.NOT_PREEMPTIBLE_POOL
+    assert decide(spot, lent, Rules()) is Decision.RESERVABLE_HOST
+    assert decide(Request(project_id="art"), lent, allowing) is Decision.RESERVABLE_HOST
+    own = Request(project_id="physics", reservations=frozenset({"r"}))
+    assert decide(own, lent, allowing) is Decision.OWN_RESERVATION
+    closing = host_in("node-1", [reservation, ("freepool", {"blazar:closed:node-1": "r2"})], allowing)
+    assert decide(spot, closing, allowing) is Decision.CHANGES_HANDS

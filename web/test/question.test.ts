@@ -221,7 +221,7 @@ test("an address has nothing that is long or secret", () => {
   assert.deepEqual(parted(schema, { key: "k", name: "n" }), { open: { name: "n" }, held: { key: "k" } });
 });
 
-test("what hosts lie together is said, and kept by a form that does not ask for it", () => {
+test("how hosts lie and are lent is said, and kept by the form", () => {
   const asked: Wish = { resource_type: "physical:host", min: 2, max: 2, resource_properties: [] };
   const domains = { property: "nvlink_domain", size: 8 };
   const said: [Partial<Wish>, string][] = [
@@ -230,6 +230,8 @@ test("what hosts lie together is said, and kept by a form that does not ask for 
     [{ together: domains, min: 8, max: 16 }, "8 to 16 hosts, in groups of 8 of one nvlink_domain"],
     [{ spread: { property: "rack" } }, "2 hosts, each of another rack"],
     [{ together: "rack", spread: { property: "feed", most: 2 } }, "2 hosts, of one rack, at most 2 of a feed"],
+    [{ lend_beyond: 0 }, "2 hosts, idle hosts are lent"],
+    [{ lend_beyond: 1 }, "2 hosts, idle hosts beyond 1 are lent"],
   ];
   for (const [lies, words] of said) {
     const wish = { ...asked, ...lies };

@@ -28,7 +28,10 @@ _NO_TEXT = READ_ONLY | {"resource_type", "resource_id"}
 _UNSEEN: Mapping[str, tuple[str, ...]] = {"virtual:server": (USER_DATA,)}
 """Parameters that no answer has, and for which their type has a limit of its own."""
 
-NEWER: Mapping[str, frozenset[str]] = {"network": frozenset({"subnet"})}
+NEWER: Mapping[str, frozenset[str]] = {
+    "network": frozenset({"subnet"}),
+    "physical:host": frozenset({"together", "spread", "lend_beyond"}),
+}
 """Parameters of reservations, by resource type, that 1.0 neither takes nor shows."""
 
 

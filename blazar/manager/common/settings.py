@@ -72,7 +72,8 @@ class Settings:
     histories of the past leases of a project have together (None: any number), ``keep_journal`` for how long it is
     kept what was done to other objects (None: for ever). ``provider`` is who is to be paid, as bills name it.
     ``use_policies`` say which leases are released because nobody uses them, ``reports`` by whose days reports are.
-    Preemptible servers are told ``preemption_notice`` before a start deletes them (zero: not at all).
+    Preemptible servers are told ``preemption_notice`` before a start deletes them (zero: not at all); hosts of leases
+    that lend them are lent when they were not used for ``lend_after``.
     ``power`` says which hosts sleep while nobody needs them, ``repack`` which leases may get other hosts.
     ``event_source`` is what messages to subscribers name as their source, and ``mail_pause`` the time between two mails
     of a subscription. ``own_events`` are those of their own leases that users are told by mail from the first on.
@@ -129,6 +130,7 @@ class Settings:
     immediate_timeout: timedelta = timedelta(seconds=45)
     use_policies: UsePolicies = UsePolicies()
     preemption_notice: timedelta = timedelta(0)
+    lend_after: timedelta = timedelta(minutes=30)
     power: PowerSettings = PowerSettings()
     repack: RepackSettings = RepackSettings()
     reports: ReportSettings = ReportSettings()

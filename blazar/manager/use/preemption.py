@@ -17,6 +17,7 @@ from blazar.context import scope
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import RARELY, TurnWork
 from blazar.manager.common.runtime import Runtime, tasks_of
+from blazar.manager.use.lending import LendingWork
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost
 from blazar.model.base.log_lines import log_level
@@ -40,6 +41,7 @@ class PreemptionWork(TurnWork):
         work = "Preemptible servers cannot be told that they go"
         super().__init__("preemption", runtime, store, work=work, retry=STEP.total_seconds())
         self._store = store
+        self._lending = LendingWork(runtime)
         self._notice = runtime.settings.preemption_notice
         # Where this manager has kept others away. It is forgotten with the process: then a host whose lease begins
         # later than was told is open again with that start.
@@ -61,12 +63,14 @@ class PreemptionWork(TurnWork):
                 self._store.release_turn(claim.token, due_at=now + STEP)
 
     def _progress(self, now: datetime, claim: Claim) -> None:
-        """Tell what is new, and take back what is not true any more; two statements where nothing starts."""
+        """Tell what is new, and take back what is not true any more; four statements where there is nothing to do."""
         known = self._store.read()
         starts = tuple(self._find_starts(now))
         seen = [preemption for task in starts for preemption in self._give_notice(task)]
+        recalled = list(self._lending.progress(now, claim))
         coming = frozenset(place for task in starts for place in _list_places(task))
-        changes = compare_notices(known, seen, coming, now)
+        coming |= {preemption.place for preemption in recalled}
+        changes = compare_notices(known, [*seen, *recalled], coming, now)
         self._withdraw_notices(changes.stale, {place for place in self._closed - coming if place.starts_at > now})
         self._closed = coming
         if changes.is_empty:

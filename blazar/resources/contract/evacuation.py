@@ -135,3 +135,26 @@ class Preempts:
 
         A reservation does not start there as it was told. Servers that are gone are no error.
         """
+
+
+class Lends:
+    """How resources of a reservation in use are lent to preemptible servers. By default none are."""
+
+    def kept_from_lending(self, task: Task) -> int | None:
+        """Return how many of the unused resources are kept while others are lent; None if none are to be lent."""
+        return None
+
+    def list_unused(self, task: Task) -> frozenset[int]:
+        """Return the resources that the reservation does not use, by calendar id; lent ones, too. CloudError."""
+        return frozenset()
+
+    def lend(self, task: Task, resources: Collection[Resource]) -> None:
+        """Ensure that these resources of a reservation are open to preemptible servers, and no others of it."""
+
+    def recall(self, task: Task, resource: Resource, ends_at: datetime) -> tuple[PreemptedServer, ...]:
+        """Ensure that the preemptible servers on a resource that was lent say when they go; return them."""
+        return ()
+
+    def take_back(self, task: Task, resource: Resource) -> int:
+        """Ensure that the preemptible servers on a resource go; return how many are still there."""
+        return 0

@@ -16,7 +16,7 @@ from blazar.model.leases.reservation import NO_CONTENT, Content, Reservation
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.requirements import Anything, Requirement, property_keys
 from blazar.model.resources.resource import Resource, ResourceKind
-from blazar.resources.contract.evacuation import Evacuates, MovesServers, Preempts
+from blazar.resources.contract.evacuation import Evacuates, Lends, MovesServers, Preempts
 from blazar.resources.contract.plugin import Plugin, check_members, defines
 from blazar.resources.contract.probes import ReportsUse
 from blazar.resources.contract.values import Action, Child, Done, Given, Progress, Rank, Reference, Task
@@ -176,7 +176,7 @@ class Operates:
 
 
 class ResourceType(
-    ReadsRequests, NeedsQuotas, ReportsUse, ListsCloud, Operates, Evacuates, MovesServers, Preempts, Plugin
+    ReadsRequests, NeedsQuotas, ReportsUse, ListsCloud, Operates, Evacuates, MovesServers, Preempts, Lends, Plugin
 ):
     """A resource type. It has ``demand`` or ``children``, one of the two, and what else it needs not by default.
 
@@ -192,6 +192,7 @@ class ResourceType(
         ("room_limit", "plan_room", "make_room", "moved"),
         ("pace", "load", "move_servers", "stop_moving"),
         ("give_notice", "withdraw_notice"),
+        ("kept_from_lending", "list_unused", "lend", "recall", "take_back"),
     )
     rank: Rank = Rank.COMPUTE
     """When its reservations end among those of their lease."""

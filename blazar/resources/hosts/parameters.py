@@ -20,6 +20,9 @@ from blazar.resources.contract.parameters import (
     whole_number,
 )
 from blazar.resources.contract.schemas import COUNT, REQUIREMENT, SAVES_WORK, a_request
+from blazar.resources.contract.values import Action
+from blazar.resources.hosts.lending import LEND, read_lending
+from blazar.resources.hosts.lending import SCHEMA as LENDING
 from blazar.resources.hosts.topology import FIELDS, SCHEMAS, checked_topology, read_topology, render_topology
 
 SCHEMA = a_request(
@@ -30,6 +33,7 @@ SCHEMA = a_request(
         "resource_properties": {**REQUIREMENT, "default": []},
         "before_end": SAVES_WORK,
         **SCHEMAS,
+        LEND: LENDING,
     },
     required=("min",),
     before_start=FIELDS,
@@ -51,6 +55,8 @@ class HostParameters:
     resource_properties: str | None
     before_end: str
     topology: Topology = ANYWHERE
+    kept_from_lending: int | None = None
+    """How many idle hosts are kept while others are lent to preemptible servers; None if none are lent."""
 
     @classmethod
     def checked(cls, given: Json) -> HostParameters:
@@ -62,7 +68,14 @@ class HostParameters:
             raise InvalidInput(sentence, at="/max")
         action = checked_action(given)
         hypervisor, resource = (requirement_text(given[field], field) for field in REQUIREMENTS)
-        return cls(least, most, hypervisor, resource, action, checked_topology(given, least, most))
+        keep = read_lending(given)
+        if keep is not None and action == Action.MIGRATION:
+            raise InvalidInput(
+                f"{LEND} does not go with {BEFORE_END} 'migration', which would move the servers of others, too; give "
+                f"another {BEFORE_END}, or lend nothing",
+                at=f"/{LEND}",
+            )
+        return cls(least, most, hypervisor, resource, action, checked_topology(given, least, most), keep)
 
     @classmethod
     def of(cls, content: Content) -> HostParameters:
@@ -74,13 +87,15 @@ class HostParameters:
             stored_maybe_text(content, "resource_properties"),
             stored_text(content, BEFORE_END, "default"),
             read_topology(content.values),
+            read_lending(content.values),
         )
 
     @property
     def content(self) -> Content:
         """Return the parameters as a reservation keeps them."""
         kept = {field: getattr(self, field) for field in _PLAIN}
-        return Content({**kept, **render_topology(self.topology)} if self.topology else kept)
+        lent = {} if self.kept_from_lending is None else {LEND: self.kept_from_lending}
+        return Content({**kept, **(render_topology(self.topology) if self.topology else {}), **lent})
 
     @property
     def requirement(self) -> Requirement:

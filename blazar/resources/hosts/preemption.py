@@ -8,6 +8,7 @@ waits for it: a start is never late because of a preemptible server.
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -15,13 +16,16 @@ from datetime import datetime
 from blazar.clouds.ports.compute import Compute, Server
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
+from blazar.model.leases.reservation import Content
 from blazar.model.resources.resource import Resource
 from blazar.model.use.preemption import PreemptedServer
-from blazar.resources.contract.evacuation import Preempts
+from blazar.resources.contract.evacuation import Lends, Preempts
 from blazar.resources.contract.parameters import service_names
 from blazar.resources.contract.values import Action, Task
 from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.aggregates.reservations import CLOSED
+from blazar.resources.hosts.lending import HostLending, without_guests
+from blazar.resources.hosts.parameters import HostParameters
 from blazar.resources.hosts.preemptibles import is_preemptible
 from blazar.resources.hosts.snapshots import Snapshots
 
@@ -118,3 +122,42 @@ class HostNotices(Preempts):
     def withdraw_notice(self, resource: Resource, reservation_id: str, server_ids: Collection[str]) -> None:
         """Ensure that servers on a host no longer say when they go, and that a reservation does not close it."""
         self._preempting.withdraw_notice(resource, reservation_id, server_ids)
+
+
+class HostLends(Lends):
+    """How hosts of a reservation in use are lent."""
+
+    _compute: Compute
+    _lending: HostLending
+    _preempting: HostPreemption
+
+    def kept_from_lending(self, task: Task) -> int | None:
+        """Return how many idle hosts are kept while others are lent; None if none are, as where servers are moved."""
+        if self.action(task.reservation.parameters) is Action.MIGRATION:
+            return None
+        return HostParameters.of(task.reservation.parameters).kept_from_lending
+
+    def list_unused(self, task: Task) -> frozenset[int]:
+        """Return the hosts on which nothing runs but servers to which they are lent."""
+        return frozenset(
+            resource.id
+            for resource in task.resources
+            if not without_guests(self._compute.servers_on(str(resource.attributes["service_name"])), task)
+        )
+
+    def lend(self, task: Task, resources: Collection[Resource]) -> None:
+        """Ensure that these hosts are open to preemptible servers, and no others of the reservation."""
+        self._lending.open_hosts(task.reservation.id, service_names(resources))
+
+    def recall(self, task: Task, resource: Resource, ends_at: datetime) -> tuple[PreemptedServer, ...]:
+        """Ensure that the preemptible servers on a host say when they go."""
+        guests = self._lending.list_guests(str(resource.attributes["service_name"]), task)
+        return tuple(self._preempting.notices.give(resource, guests, ends_at))
+
+    def take_back(self, task: Task, resource: Resource) -> int:
+        """Ensure that the preemptible servers on a host go; return how many are still there."""
+        return self._lending.delete_guests(str(resource.attributes["service_name"]), task)
+
+    @abstractmethod
+    def action(self, parameters: Content) -> Action:
+        """Return what is done before the end."""

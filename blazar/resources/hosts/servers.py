@@ -14,6 +14,7 @@ from blazar.resources.contract.parameters import service_names
 from blazar.resources.contract.probes import ReportsUse, States, is_quiet, servers_of_project, states_of
 from blazar.resources.contract.values import Progress, Task
 from blazar.resources.hosts.evacuation import Emptying
+from blazar.resources.hosts.lending import without_guests
 from blazar.resources.hosts.options import HostSettings
 
 
@@ -23,9 +24,12 @@ class WholeHostUse(ReportsUse):
     _compute: Compute
 
     def in_use(self, task: Task) -> Mapping[int, int]:
-        """Return a count of 1 for each host that runs servers, by calendar id."""
-        used = (r for r in task.resources if self._compute.servers_on(str(r.attributes["service_name"])))
+        """Return a count of 1 for each host that runs servers but those to which it is lent, by calendar id."""
+        used = (r for r in task.resources if without_guests(self._on_host(r), task))
         return dict.fromkeys((resource.id for resource in used), 1)
+
+    def _on_host(self, resource: Resource) -> tuple[Server, ...]:
+        return self._compute.servers_on(str(resource.attributes["service_name"]))
 
     def users(self, task: Task, resource: Resource) -> tuple[str, ...]:
         """Return the ids of the project's servers on a host."""
@@ -53,7 +57,8 @@ class WholeHostUse(ReportsUse):
 
     def _servers_on_hosts(self, task: Task) -> dict[str, Server]:
         hosts = sorted(service_names(task.resources))
-        return {server.id: server for host in hosts for server in self._compute.servers_on(host)}
+        found = (server for host in hosts for server in self._compute.servers_on(host))
+        return {server.id: server for server in without_guests(found, task)}
 
 
 class HostMoves(Evacuates, MovesServers):

@@ -34,10 +34,11 @@ from blazar.resources.contract.values import Action, Done, Given, NotYet, Progre
 from blazar.resources.hosts.aggregates.freepool import Freepool, NotInFreepool
 from blazar.resources.hosts.aggregates.reservations import ReservationAggregates
 from blazar.resources.hosts.evacuation import Emptying
+from blazar.resources.hosts.lending import LEND, HostLending, without_guests
 from blazar.resources.hosts.migrations import HostMigrations
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.parameters import REQUIREMENTS, SCHEMA, HostParameters
-from blazar.resources.hosts.preemption import HostNotices, HostPreemption
+from blazar.resources.hosts.preemption import HostLends, HostNotices, HostPreemption
 from blazar.resources.hosts.servers import HostMoves, WholeHostUse
 from blazar.resources.hosts.snapshots import Snapshots
 from blazar.resources.hosts.topology import FIELDS, check_keys
@@ -45,7 +46,7 @@ from blazar.resources.hosts.topology import FIELDS, check_keys
 RESOURCE_TYPE = "physical:host"
 
 
-class PhysicalHost(WholeHostUse, HostMoves, HostNotices, ResourceType):
+class PhysicalHost(WholeHostUse, HostMoves, HostNotices, HostLends, ResourceType):
     """The resource type ``physical:host``."""
 
     resource_type = RESOURCE_TYPE
@@ -65,6 +66,7 @@ class PhysicalHost(WholeHostUse, HostMoves, HostNotices, ResourceType):
         self._aggregates = ReservationAggregates(cloud.compute, settings.aggregates)
         self._compute = cloud.compute
         self._snapshots = Snapshots(cloud.compute, settings.image_prefix)
+        self._lending = HostLending(cloud.compute)
         self._preempting = HostPreemption(cloud.compute, settings.aggregates, self._snapshots)
         freepool = Freepool(cloud.compute, settings.aggregates)
         self._migrations = HostMigrations(cloud, self._aggregates, freepool)
@@ -82,7 +84,7 @@ class PhysicalHost(WholeHostUse, HostMoves, HostNotices, ResourceType):
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
-        before = {**dict.fromkeys(FIELDS), **HostParameters.of(current).content.values}
+        before = {**dict.fromkeys((*FIELDS, LEND)), **HostParameters.of(current).content.values}
         return HostParameters.checked(update_values(before, change)).content
 
     def action(self, parameters: Content) -> Action:
@@ -196,7 +198,8 @@ class PhysicalHost(WholeHostUse, HostMoves, HostNotices, ResourceType):
         match self.action(reservation.parameters):
             case Action.SNAPSHOT:
                 hosts = self._aggregates.hosts_of(reservation.id)
-                servers = (server for host in hosts for server in self._compute.servers_on(host))
+                found = (server for host in hosts for server in self._compute.servers_on(host))
+                servers = without_guests(found, task)
                 saved = (*servers, *self._stranded_servers(task))
                 tally = self._snapshots.ensure_images(
                     reservation.id, saved, project_id=task.lease.project_id, since=find_request_time(task)

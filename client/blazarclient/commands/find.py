@@ -72,7 +72,8 @@ class Find(Rows):
             action="append",
             dest="hosts",
             default=[],
-            help="hosts: min, max, hypervisor_properties, resource_properties, together, spread (may be repeated)",
+            help="hosts: min, max, hypervisor_properties, resource_properties, together, spread, lend_beyond (may be "
+            "repeated)",
         )
         parser.add_argument(
             "--reservation",

@@ -25,6 +25,10 @@ CLOSED_KEY = "blazar:closed:"
 """Followed by a host's name, metadata key of the freepool: the host is being assigned to a reservation."""
 
 
+LENT_KEY = "blazar:lent:"
+"""Followed by a host's name, metadata key of the aggregate of its reservation, whose owner lends it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The operator's settings; the defaults are those of the options in nova.conf."""
@@ -74,6 +78,8 @@ class Host:
     """Whether an instance reservation has reserved capacity on it."""
     closed: bool = False
     """Whether it is being assigned to a reservation."""
+    lent: bool = False
+    """Whether the owner of the reservation that has it lets preemptible servers run there."""
     doubts: tuple[str, ...] = ()
     """Sentences about aggregates which indicate that the options differ from those of Blazar."""
 
@@ -87,6 +93,7 @@ class Decision(Enum):
     NAMED_BY_OPERATOR = (True, "is not managed by Blazar, and an operator named it as the destination")
     RESERVATION_FLAVOR = (True, "is left to Placement, since the flavor is that of a reservation")
     PREEMPTIBLE_POOL = (True, "is in the aggregate of preemptible servers and no other one of Blazar")
+    LENT_HOST = (True, "is lent to preemptible servers by the owner of its reservation")
     NOT_PREEMPTIBLE_POOL = (False, "is not in the aggregate of preemptible servers, or also in another one of Blazar")
     PROMISED_ROOM = (False, "has reserved capacity of an instance reservation")
     CHANGES_HANDS = (False, "is being assigned to a reservation")
@@ -133,6 +140,8 @@ def _preemptible(host: Host, rules: Rules) -> Decision:
     match host.pools:
         case (Pool(name=rules.preemptible_pool, reserved=False),):
             return Decision.PREEMPTIBLE_POOL
+        case (Pool(reserved=True),) if host.lent:
+            return Decision.LENT_HOST
         case _:
             return Decision.NOT_PREEMPTIBLE_POOL
 
@@ -147,6 +156,7 @@ def host_in(name: str, aggregates: Iterable[tuple[str, Mapping[str, str]]], rule
         tuple(sorted(pools, key=lambda pool: not pool.reserved)),
         promised=any(SLOTS_KEY in metadata for _, metadata in known),
         closed=any(CLOSED_KEY + name in metadata for _, metadata in known),
+        lent=any(LENT_KEY + name in metadata for _, metadata in known),
         doubts=tuple(doubt for each, metadata in known if (doubt := _doubt(each, metadata, rules))),
     )
 

@@ -191,3 +191,19 @@ def test_fewer_are_offered_in_whole_groups(world, http):
     [offered] = answer.json["errors"][0]["data"]["alternatives"]
     assert (offered["change"], offered["reservations"]) == ("count", [{"min": 4, "max": 4}])
     assert create(http, 4, together={"property": "rack", "size": 2}).status_code == 201
+
+
+@pytest.mark.parametrize("name", ["together", "spread", "lend_beyond"])
+def test_one_point_zero_neither_takes_nor_shows_what_is_newer(http, name):
+    value = 1 if name == "lend_beyond" else "rack"
+    made = create(http, 2, **{name: value})
+    assert made.status_code == 201
+    requirements = {"hypervisor_properties": "", "resource_properties": ""}
+    old = {**body(2, max=2, **requirements, **{name: value}), "before_end_date": None, "events": []}
+    old["start_date"], old["end_date"] = "2030-04-03 12:00", "2030-04-03 18:00"
+    refused = ask(http, "POST", "/v1/leases", "1.0", old)
+    assert refused.status_code == 400
+    assert f"{name} is unknown at microversion 1.0" in refused.text
+    path = f"/v1/leases/{made.json['lease']['id']}"
+    assert name in ask(http, "GET", path, "1.1").json["lease"]["reservations"][0]
+    assert name not in ask(http, "GET", path, "1.0").json["lease"]["reservations"][0]

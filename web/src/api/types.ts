@@ -66,6 +66,8 @@ export interface Reservation {
   /** How hosts lie to each other, by a property that operators give them. */
   together?: string | { property: string; prefer?: boolean; size?: number } | null;
   spread?: string | { property: string; most?: number } | null;
+  /** How many idle hosts are kept while others are lent to preemptible servers. */
+  lend_beyond?: number | null;
   /** What it is made of, as a stack is. */
   children?: Reservation[];
   /** What it has made in the project, and since when that is known to be deleted. */
@@ -286,6 +288,8 @@ export interface Wish {
   /** How hosts lie to each other, by a property that operators give them. */
   together?: string | { property: string; prefer?: boolean; size?: number } | null;
   spread?: string | { property: string; most?: number } | null;
+  /** How many idle hosts are kept while others are lent to preemptible servers. */
+  lend_beyond?: number | null;
   before_end?: BeforeEnd;
 }
 

@@ -220,7 +220,7 @@ export function whatOf(asked: Reservation | Wish): string {
   const volume = type === "virtual:volume" && typeof gigabytes === "number" ? ` of ${gigabytes} GiB` : "";
   const size = asked.vcpus ? ` of ${asked.vcpus} vCPU, ${gib(asked.memory_mb ?? 0)}${besideSize(asked)}` : "";
   const requirement = inWords([asked.hypervisor_properties, asked.resource_properties]);
-  return `${count} ${nounOf(type, most)}${size}${volume}${requirement ? ` with ${requirement}` : ""}${lying(asked)}`;
+  return `${count} ${nounOf(type, most)}${size}${volume}${requirement ? ` with ${requirement}` : ""}${lying(asked)}${lending(asked)}`;
 }
 
 /** How hosts lie to each other: ", of one rack", ", in groups of 8 of one nvlink_domain", ", each of another rack". */
@@ -235,6 +235,12 @@ function lying({ together, spread }: Pick<Wish, "together" | "spread">): string 
     words.push(most > 1 ? `, at most ${most} of a ${property}` : `, each of another ${property}`);
   }
   return words.join("");
+}
+
+/** Whether idle hosts are lent: ", idle hosts beyond 1 are lent". */
+function lending({ lend_beyond: kept = null }: Pick<Wish, "lend_beyond">): string {
+  if (kept === null) return "";
+  return kept === 0 ? ", idle hosts are lent" : `, idle hosts beyond ${kept} are lent`;
 }
 
 /** What of a server few ask for: ", 30 GiB of ephemeral disk, hw:cpu_policy = dedicated". */

@@ -34,6 +34,7 @@ RESERVATIONS: Json = {
             "before_end": BEFORE_END,
             "together": {"type": "object", "description": "how its hosts lie together"},
             "spread": {"type": "object", "description": "how its hosts are spread"},
+            "lend_beyond": {"type": "integer", "description": "how many idle hosts are kept while others are lent"},
         },
         {
             "min": 1,
@@ -42,7 +43,7 @@ RESERVATIONS: Json = {
             "resource_properties": "",
             "before_end": "default",
         },
-        optional=("together", "spread"),
+        optional=("together", "spread", "lend_beyond"),
     ),
 }
 

@@ -27,6 +27,7 @@ from blazar.store.sql.tables.report_tables import capacity_days, demand_days, de
 from blazar.store.sql.tables.resource_tables import (
     findings,
     inventory_versions,
+    lent_hosts,
     preemptions,
     resource_capabilities,
     resource_properties,
@@ -53,4 +54,4 @@ __all__ += [
 __all__ += ["accounts", "charges", "outages", "planned"]
 __all__ += ["maintenance_leases", "maintenance_resources", "maintenance_windows", "occurrences", "series"]
 __all__ += ["delivery_failures", "subscriptions"]
-__all__ += ["host_power", "power_log", "preemptions", "turns"]
+__all__ += ["host_power", "lent_hosts", "power_log", "preemptions", "turns"]

@@ -117,3 +117,18 @@ preemptions = sa.Table(
     sa.Column("resource_type", sa.String(66), nullable=False),
     sa.Column("ends_at", UTC_TIME, nullable=False),
 )
+
+# Hosts of leases that are, or were, lent to preemptible servers. Without foreign keys: it is kept what was lent.
+lent_hosts = sa.Table(
+    "lent_hosts",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("reservation_id", Id, nullable=False),
+    sa.Column("resource_id", sa.Integer, nullable=False),
+    sa.Column("since", UTC_TIME, nullable=False),
+    # When its servers go, if that was told; and when they were gone: NULL while it is lent.
+    sa.Column("ends_at", UTC_TIME),
+    sa.Column("ended_at", UTC_TIME),
+    sa.Index(None, "ended_at"),
+    sa.Index(None, "reservation_id"),
+)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts of a reservation in use that are lent to preemptible servers: as requests say it, and in the cloud.
+
+A lent host stays in the aggregate of its reservation: its holder may boot there at any time, and an end of the lease
+finds it as ever. A key in the metadata of the aggregate says to the scheduler filter that preemptible servers may run
+there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from blazar.clouds.ports.compute import Compute, Server
+from blazar.model.base.errors import InvalidInput
+from blazar.resources.contract.parameters import MOST, quote
+from blazar.resources.contract.schemas import Schema
+from blazar.resources.contract.values import Task
+from blazar.resources.hosts.preemptibles import is_preemptible
+
+LEND = "lend_beyond"
+
+LENT = "blazar:lent:"
+"""Followed by a host's name, metadata key of the aggregate of its reservation; the scheduler filter reads the same."""
+
+SCHEMA: Schema = {
+    "type": ["integer", "null"],
+    "minimum": 0,
+    "maximum": MOST,
+    "default": None,
+    "title": "Lend idle hosts beyond",
+    "description": "how many hosts that the lease does not use are kept, a whole number from 0, while preemptible "
+    "servers run on others; null: none are lent",
+}
+
+
+def read_lending(given: Mapping[str, object]) -> int | None:
+    """Return how many idle hosts are kept while others are lent; None if none are. InvalidInput."""
+    keep = given.get(LEND)
+    if keep is None:
+        return None
+    if isinstance(keep, bool) or not isinstance(keep, int) or not 0 <= keep <= MOST:
+        raise InvalidInput(
+            f"{LEND} is {quote(keep)}; give a whole number from 0 to {MOST}, or null to lend nothing", at=f"/{LEND}"
+        )
+    return keep
+
+
+def is_guest(server: Server, task: Task) -> bool:
+    """Return whether a server on a host of a reservation is there only because the host is lent."""
+    return is_preemptible(server) and server.project_id != task.lease.project_id
+
+
+def without_guests(servers: Iterable[Server], task: Task) -> tuple[Server, ...]:
+    """Return the servers on hosts of a reservation but those to which a host is lent."""
+    return tuple(server for server in servers if not is_guest(server, task))
+
+
+class HostLending:
+    """Opens hosts of reservations to preemptible servers, and closes them again."""
+
+    def __init__(self, compute: Compute) -> None:
+        self._compute = compute
+
+    def open_hosts(self, reservation_id: str, hosts: Collection[str]) -> None:
+        """Ensure that these hosts of a reservation are lent, and no others of it."""
+        aggregate = self._compute.aggregate(reservation_id)
+        if aggregate is None:
+            return
+        there = {key for key in aggregate.metadata if key.startswith(LENT)}
+        wanted = {LENT + host for host in hosts if host in aggregate.hosts}
+        changes = {**dict.fromkeys(sorted(wanted - there), "true"), **dict.fromkeys(sorted(there - wanted))}
+        if changes:
+            self._compute.set_aggregate_metadata(aggregate.id, changes)
+
+    def list_guests(self, host: str, task: Task) -> tuple[Server, ...]:
+        """Return the servers that are on a host because it is lent."""
+        return tuple(server for server in self._compute.servers_on(host) if is_guest(server, task))
+
+    def delete_guests(self, host: str, task: Task) -> int:
+        """Begin to delete the servers that are on a host because it is lent; return how many still exist."""
+        guests = self.list_guests(host, task)
+        for server in guests:
+            self._compute.begin_server_deletion(server.id)
+        return len(self.list_guests(host, task)) if guests else 0
