@@ -104,11 +104,15 @@ COMPONENTS: Json = {
     ),
     "UsageReport": describe_report(
         "UsageRow",
-        show_example(_ROW, computed_through="2030-04-26T13:00:00Z", unbooked=_UNBOOKED),
+        show_example(_ROW, computed_through="2030-04-26T13:00:00Z", unbooked=_UNBOOKED, lent_seconds=86400),
         through="until when it says what was; what is to come is not in it",
         unbooked={
             "anyOf": [ref("UnbookedEnergy"), {"type": "null"}],
             "description": "what hosts drew that no lease had; null: not asked for, or leases of the time were purged",
+        },
+        lent_seconds={
+            **_COUNT,
+            "description": "seconds of hosts that leases had lent to preemptible servers; in reserved, too",
         },
     ),
 }
@@ -119,7 +123,7 @@ def usage(call: Call) -> Json | Response:
     report = call.manager.reports.usage(_read_question(call))
     keys = [_KEYS[group] for group in report.group_by]
     rows = [_render(row, keys, report.step) for row in report.rows]
-    shown = show_report(report, rows, unbooked=_render_unbooked(report.unbooked))
+    shown = show_report(report, rows, unbooked=_render_unbooked(report.unbooked), lent_seconds=report.lent_seconds)
     return answer_report(call, "usage", shown, keys, _COLUMNS)
 
 

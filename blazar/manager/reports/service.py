@@ -46,7 +46,7 @@ class ReportService:
     def usage(self, question: UsageQuestion) -> UsageReport:
         """Return for whom resources were reserved in a period, and for how long. InvalidInput names the parameter.
 
-        Closed days are read from the record, and what lies before and after them from the leases. At most fifteen
+        Closed days are read from the record, and what lies before and after them from the leases. At most sixteen
         statements, and one for each kind of resource if a property is asked for; thirteen more for what is unbooked.
         """
         now, zone = to_second(self._clock.now()), self._settings.zone
@@ -62,14 +62,16 @@ class ReportService:
             return report
         table = UsageTable(parts, grouping)
         # What is still to come is promised, and nobody has had it.
-        for live in self._add_closed(table, Window(window.start, through), parts, question.project_id):
+        past = Window(window.start, through)
+        for live in self._add_closed(table, past, parts, question.project_id):
             book = read_hosts(self._store.energy, live)
             with self._store.reports.view_usage(live, now=now, project_id=question.project_id) as view:
                 table.add_uses(view.uses, view.facts, live, book)
-        report = replace(report, rows=table.list_rows())
+        lent = self._store.lending.sum_seconds(past, now=now, project_id=question.project_id)
+        report = replace(report, rows=table.list_rows(), lent_seconds=lent)
         if not question.unbooked:
             return report
-        return replace(report, unbooked=read_unbooked(self._store, Window(window.start, through), zone, now))
+        return replace(report, unbooked=read_unbooked(self._store, past, zone, now))
 
     def _add_closed(
         self, table: UsageTable, past: Window, parts: Sequence[Window], project_id: str | None

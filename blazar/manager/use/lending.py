@@ -115,7 +115,7 @@ class LendingWork:
         resources = {resource.id: resource for resource in task.resources}
         for id_, lent in lender.lent.items():
             if id_ not in resources:
-                # It was given away: whoever has it now has emptied it.
+                # It was given away, and emptied before.
                 over.append(lent)
             elif lent.ends_at is not None and lent.ends_at > now:
                 for server in lender.type.recall(task, resources[id_], lent.ends_at):

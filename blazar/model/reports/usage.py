@@ -101,7 +101,8 @@ class UsageRow:
 class UsageReport:
     """A report: rows by time and groups, of what was so until ``computed_through``.
 
-    ``time_zone`` is that of its days. ``unbooked`` is what hosts drew that no lease had, where that was asked for.
+    ``time_zone`` is that of its days. ``unbooked`` is what hosts drew that no lease had, where that was asked for;
+    ``lent_seconds`` are those of hosts that leases had lent to preemptible servers.
     """
 
     window: Window
@@ -111,6 +112,7 @@ class UsageReport:
     group_by: tuple[UsageGroup, ...] = ()
     rows: tuple[UsageRow, ...] = ()
     unbooked: UnbookedEnergy | None = None
+    lent_seconds: int = 0
 
 
 def too_many_rows() -> InvalidInput:

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.window import Window
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
 from blazar.model.use.lending import LentHost
+from blazar.store.sql.clock import epoch_seconds
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import leases, lent_hosts, reservations
 from blazar.store.sql.transactions import Transactions, atomic
@@ -44,6 +47,23 @@ class LendingStore:
         query = sa.select(r.lease_id).join(leases, leases.c.id == r.lease_id)
         query = query.where(in_use, sa.or_(asked, r.id.in_(sorted(reservation_ids))))
         return frozenset(id_ for (id_,) in self._transactions.select(query))
+
+    def sum_seconds(self, window: Window, *, now: datetime, project_id: str | None = None) -> int:
+        """Return for how many seconds hosts were lent in a window, by one project or by all; one statement.
+
+        Those of leases that were purged are of no project any more.
+        """
+        seconds = partial(epoch_seconds, self._transactions.engine.dialect.name)
+        kind = _L.since.type
+        first, last = (sa.literal(instant, kind) for instant in (window.start, min(window.end, now)))
+        ended = sa.func.coalesce(_L.ended_at, last)
+        begin = sa.case((_L.since > first, _L.since), else_=first)
+        end = sa.case((ended < last, ended), else_=last)
+        query = sa.select(sa.func.sum(seconds(end) - seconds(begin))).where(_L.since < last, ended > first)
+        if project_id is not None:
+            query = query.join(reservations, reservations.c.id == _L.reservation_id)
+            query = query.join(leases, leases.c.id == reservations.c.lease_id).where(leases.c.project_id == project_id)
+        return int(self._transactions.scalar(query) or 0)
 
     @atomic
     def write(self, connection: Connection, token: str, lent: Sequence[LentHost]) -> None:

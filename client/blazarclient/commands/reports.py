@@ -181,6 +181,8 @@ class ReportUsage(_ReportCommand):
         report = self.library.reports.usage(
             *self.period(parsed_args), group_by=by, step=parsed_args.step, prop=prop, project_id=project
         )
+        if report.lent_seconds and parsed_args.formatter == "table":
+            self.tell(f"Leases lent hosts to preemptible servers for {report.lent_seconds / _HOUR:.1f} hours.")
         return self.told(report, by, parsed_args)
 
 

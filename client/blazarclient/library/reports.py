@@ -44,6 +44,7 @@ class Report:
     """Rows of a period. ``time_zone`` is that of its days; they tell what was so until ``computed_through``.
 
     ``unbooked`` is what hosts drew that no lease had, where that was asked for; None if leases of it were purged.
+    ``lent_seconds`` are those of hosts that leases had lent to preemptible servers, where a service tells that.
     """
 
     start: datetime
@@ -54,6 +55,7 @@ class Report:
     unit: str = "seconds"
     rows: tuple[Row, ...] = field(default=(), hash=False)
     unbooked: UnbookedEnergy | None = None
+    lent_seconds: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

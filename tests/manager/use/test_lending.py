@@ -10,8 +10,10 @@ import pytest
 from bench.lending import read_options, replay
 from blazar.manager.common.settings import Settings
 from blazar.model.base.errors import CloudUnavailable, Conflict, InvalidInput
+from blazar.model.base.window import Window
 from blazar.model.leases.requests import ReservationRequest
 from blazar.model.leases.states import LeaseStatus
+from blazar.model.reports.usage import UsageQuestion
 from blazar.model.use.lending import LendingRules, LentHost, plan_lending
 from tests.configured import configured_world
 from tests.manager.use.test_notice import closed, journal, look, metadata, servers, told
@@ -23,8 +25,8 @@ NOTICE, AFTER = 5 * MINUTE, 30 * MINUTE
 
 
 @pytest.fixture
-def world(engine) -> World:
-    return lending_world(engine)
+def world(sqlite) -> World:
+    return lending_world(sqlite)
 
 
 def lending_world(engine, hosts: int = 4) -> World:
@@ -88,9 +90,10 @@ def test_a_host_in_use_is_not_lent(world):
     assert lent(world) == world.hosts_of(lease) - {used}
 
 
-def test_its_holder_boots_on_a_lent_host_at_once_and_guests_go_with_notice(world):
+def test_its_holder_boots_on_a_lent_host_at_once_and_guests_go_with_notice(engine):
+    world = lending_world(engine)
     lease = started(world, lending(4, keep=0))
-    pass_time(world, AFTER + 2 * MINUTE)
+    pass_time(world, AFTER + 2 * MINUTE, step=4 * MINUTE)
     host = min(lent(world))
     world.simulated.users.boot_preemptible("spot", host=host, project_id="art")
     own_server(world, lease, host)
@@ -124,7 +127,7 @@ def test_all_are_back_with_notice_before_the_lease_ends(world):
     pass_time(world, AFTER + 2 * MINUTE)
     host = min(lent(world))
     world.simulated.users.boot_preemptible("spot", host=host, project_id="art")
-    pass_time(world, lease.window.end - world.clock.now() - NOTICE, step=15 * SECOND)
+    pass_time(world, lease.window.end - world.clock.now() - NOTICE)
     assert metadata(world, "spot")["blazar:ends_at"] <= "2030-04-01T14:00:00Z"
     ((_, told_at),) = [(p.server.name, p.ends_at) for _, some in world.notifier.preempted for p in some]
     assert told_at - NOTICE <= world.clock.now()
@@ -271,6 +274,22 @@ def test_the_last_that_were_lent_are_taken_back_first():
 def test_nothing_is_lent_that_would_be_taken_back_at_once():
     assert plan([1, 2], until=NOON + HOUR + NOTICE).lent == ()
     assert plan([1], [lent_host(1)], until=NOON + HOUR + MINUTE).recalled == {1: NOON + HOUR + MINUTE}
+
+
+def test_reports_say_for_how_long_hosts_were_lent(engine):
+    world = lending_world(engine)
+    started(world, lending(2, keep=0))
+    pass_time(world, AFTER + 4 * MINUTE, step=4 * MINUTE)
+    (since,) = {host.since for host in world.store.lending.read()}
+    now, all_day = world.clock.now(), Window(NOON - 12 * HOUR, NOON + 12 * HOUR)
+    seconds = 2 * int((now - since).total_seconds())
+    sums = world.store.lending.sum_seconds
+    assert sums(all_day, now=now) == sums(all_day, now=now, project_id="physics") == seconds > 0
+    assert sums(all_day, now=now, project_id="bio") == 0
+    assert sums(Window(since - HOUR, since), now=now) == 0
+    assert sums(Window(since, since + MINUTE), now=now) == 120
+    report = world.manager.reports.usage(UsageQuestion("physics", all_day.start, all_day.end))
+    assert report.lent_seconds == seconds
 
 
 def test_a_trace_of_a_fifth_in_use_has_half_the_idle_hours_and_guests_told_in_time():

@@ -21,8 +21,8 @@ NOTICE = 5 * MINUTE
 
 
 @pytest.fixture
-def world(engine) -> World:
-    return World(engine, settings=noticing())
+def world(sqlite) -> World:
+    return World(sqlite, settings=noticing())
 
 
 def noticing() -> Settings:
@@ -66,7 +66,8 @@ def closed(world: World) -> set[str]:
     return {key.removeprefix("blazar:closed:") for key in freepool.metadata if key.startswith("blazar:closed:")}
 
 
-def test_a_preemptible_server_is_told_once_in_all_ways_before_a_start_deletes_it(world):
+def test_a_preemptible_server_is_told_once_in_all_ways_before_a_start_deletes_it(engine):
+    world = World(engine, settings=noticing())
     lease = world.lease(a_host(1), start=HOUR)
     (host,) = world.hosts_of(lease)
     world.simulated.users.boot_preemptible("spot", host=host, project_id="art")

@@ -70,6 +70,8 @@ export interface UsageReport {
   computed_through: Instant;
   /** For operators who ask for it; null where leases of the period were purged. */
   unbooked?: UnbookedEnergy | null;
+  /** Seconds of hosts that leases had lent to preemptible servers. */
+  lent_seconds?: number;
   rows: UsageRow[];
 }
 

@@ -103,7 +103,8 @@ export function joined(reports: readonly UsageReport[]): UsageReport {
   const begun = reports.filter((report) => report.computed_through > report.from);
   const rows = reports.flatMap((report) => report.rows.map(({ leases: _, ...row }) => row));
   const computed_through = begun.length > 0 ? begun[begun.length - 1]!.computed_through : through[0]!;
-  return { ...first, to: last.to, computed_through, rows };
+  const lent_seconds = reports.reduce((sum, report) => sum + (report.lent_seconds ?? 0), 0);
+  return { ...first, to: last.to, computed_through, lent_seconds, rows };
 }
 
 /** Returns a change of the address to other days, at first those that are looked at. */

@@ -23,6 +23,7 @@ import {
   type Period,
   STEPS,
   type Step,
+  amountOf,
   barsOf,
   isLookedAt,
   partInWords,
@@ -139,6 +140,9 @@ function OverTime({ report, rows, type, step, period }: OverTimeProps) {
       <h2 id="over-time">{periodInWords(period)}</h2>
       <p class="usage-sum">{usageInWords(sum, type)}.</p>
       {sum.energy !== null && <p class="muted">Hosts drew {energyInWords(sum.energy, sum.carbon)}.</p>}
+      {type === "physical:host" && (report.lent_seconds ?? 0) > 0 && (
+        <p class="muted">Of it {amountOf(report.lent_seconds ?? 0, type)} were lent to preemptible servers.</p>
+      )}
       <UsageChart
         bars={bars}
         layers={layersOf(sum)}
