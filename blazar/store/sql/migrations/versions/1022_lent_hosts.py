@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which hosts of leases are, and were, lent to preemptible servers.
 
-Revision ID: 1020
+Revision ID: 1022
 """
 
 import sqlalchemy as sa
@@ -10,8 +10,8 @@ from sqlalchemy.dialects import mysql
 
 from blazar.store.sql.migrations.mysql import table_options
 
-revision = "1020"
-down_revision = "1019"
+revision = "1022"
+down_revision = "1021"
 branch_labels = None
 depends_on = None
 
