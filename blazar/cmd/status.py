@@ -21,6 +21,7 @@ from blazar.clouds.openstack import Access, open_cloud
 from blazar.clouds.openstack.options import credentials
 from blazar.clouds.prometheus import Prometheus
 from blazar.cmd import assemble, config, config_advice, logins, logs
+from blazar.cmd.card_advice import read_card_advice
 from blazar.cmd.config import ConfigurationError
 from blazar.model.base.errors import BlazarError
 from blazar.model.resources.regions import Regions
@@ -98,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options(conf: cfg.ConfigOpts) -> Iterator[Finding]:
     found = [config_advice.advise(leftover) for leftover in config.leftovers(conf)]
-    found += config_advice.list_contradictions(conf)
+    found += [*config_advice.list_contradictions(conf), *read_card_advice(conf)]
     for sentence in found:
         yield Finding("Options", CheckVerdict.WARNING, sentence)
     for sentence in config_advice.list_renamed(conf):
