@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, str] = {
     "lease keep": f"{_NEW}.change:KeepLease",
     "lease hold": f"{_NEW}.change:HoldLease",
     "lease swap": f"{_NEW}.surgery:SwapHost",
+    "lease shrink": f"{_NEW}.surgery:ShrinkLease",
     "lease split": f"{_NEW}.surgery:SplitLease",
     "lease history": f"{_NEW}.history:LeaseHistory",
     "lease energy": f"{_NEW}.reports:LeaseEnergy",

@@ -119,3 +119,21 @@ def test_parts_are_named_by_reservation_or_number(world, way):
     assert [r.id for r in world.now(lease).reservations] == [lease.reservations[0].id]
     assert run(way, WHO, "lease", "split", "second", "--count", "1", "--name", "third") == 0
     assert sorted(each.name for each in world.manager.leases.all(None)) == ["second", "third", "training"]
+
+
+def test_hosts_are_given_up_by_name_and_by_number(world, way, capsys):
+    lease = world.lease(a_host(3), name="training")
+    world.run()
+    first, *_ = sorted(each.label for each in world.manager.leases.details(lease.id).held)
+    assert run(way, WHO, "lease", "shrink", "training", "--host", first, "--dry-run") == 0
+    assert "Nothing was changed" in capsys.readouterr().err
+    assert len(world.hosts_of(lease)) == 3
+    assert run(way, WHO, "lease", "shrink", "training", "--host", first) == 0
+    assert len(world.hosts_of(lease)) == 2
+    assert run(way, WHO, "lease", "shrink", "training", "--to", "1") == 0
+    (host,) = world.hosts_of(lease)
+    assert run(way, WHO, "lease", "shrink", "training", "--host", "moon") != 0
+    assert "has no host moon" in capsys.readouterr().err
+    world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=host)
+    assert run(way, WHO, "lease", "shrink", "training", "--to", "0") != 0
+    assert "--to" in capsys.readouterr().err

@@ -33,6 +33,7 @@ CALLS: dict[str, tuple[str, ...]] = {
         "POST /v1/leases/{lease_id}/transfer",
         "POST /v1/transfers/{lease_id}/accept",
     ),
+    "pages/surgery/surgery.tsx": ("PUT /v1/leases/{lease_id}",),
     "pages/surgery/transfer.tsx": ("DELETE /v1/leases/{lease_id}/transfer",),
     "pages/feeds.tsx": ("POST /v1/feeds", "DELETE /v1/feeds/{feed_id}"),
     "pages/leases/cost.tsx": ("PUT /v1/leases/{lease_id}",),

@@ -43,6 +43,20 @@ def test_a_host_is_swapped_for_another_one_that_fits(shared, page_of):
     expect(page.get_by_role("list", name="The hosts")).to_contain_text(now)
 
 
+def test_a_lease_in_use_gives_up_a_host(shared, page_of):
+    lease = leased(shared, ALICE, "training", 2)
+    page = page_of(page_of_lease(shared, lease), ALICE)
+    host, other = sorted(labels(lease))
+    dialog = opened(page, "Give up hosts")
+    dialog.get_by_label(host).check()
+    expect(dialog.get_by_role("status")).to_contain_text(f"It gives up {host}, and keeps 1 host.")
+    assert serious(page) == []
+    assert labels(shown(shared, lease["id"])) == {host, other}
+    dialog.get_by_role("button", name="Give up", exact=True).click()
+    expect(dialog).to_have_count(0)
+    assert labels(shown(shared, lease["id"])) == {other}
+
+
 def test_where_no_other_host_is_free_the_reason_is_said(shared, page_of, complaints):
     complaints.expected.add("status of 409")
     lease = leased(shared, ALICE, "training", hosts_of(shared), **LATER)
@@ -99,7 +113,7 @@ def test_dialogs_of_surgery_are_accessible(shared, page_of, look):
     # Without another one of these dates there is nothing to merge it with, and no dialog for it.
     leased(shared, ALICE, "evaluation", 1, **LATER)
     page = page_of(page_of_lease(shared, lease), ALICE, **options)
-    for what in ("Swap a host", "Split it into two", "Merge it with another"):
+    for what in ("Swap a host", "Give up hosts", "Split it into two", "Merge it with another"):
         dialog = opened(page, what)
         expect(dialog).to_be_visible()
         assert serious(page) == []

@@ -2,7 +2,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Lease, Reservation } from "../src/api/types.ts";
-import { cutBody, hostsOf, isOperable, mayMerge, mergeQueries, swapInWords, maySplit } from "../src/words/surgery.ts";
+import {
+  cutBody,
+  hostsOf,
+  isOperable,
+  mayMerge,
+  mergeQueries,
+  shrinkBody,
+  shrinkInWords,
+  swapInWords,
+  maySplit,
+} from "../src/words/surgery.ts";
 
 function lease(id: string, changes: object = {}, hosts: readonly string[] = ["h-1", "h-2"]): Lease {
   const allocations = hosts.map((name) => ({
@@ -53,6 +63,15 @@ test("leases of a project with the same window, or one after the other, may be m
 test("a swap says which host goes and which comes", () => {
   assert.equal(swapInWords(lease("a"), lease("a", {}, ["h-2", "h-3"])), "It gives up h-1, and gets h-3.");
   assert.equal(swapInWords(lease("a"), lease("a")), "It keeps its hosts.");
+});
+
+test("hosts that are given up are sent by their reservation, and what is left is said", () => {
+  const before = lease("a");
+  const id = before.reservations[0]?.id;
+  assert.equal(shrinkBody(before, new Set()), null);
+  assert.equal(shrinkBody(before, new Set(["h-9"])), null);
+  assert.deepEqual(shrinkBody(before, new Set(["h-1"])), { reservations: [{ id, give_up: ["h-1"] }] });
+  assert.equal(shrinkInWords(before, lease("a", {}, ["h-2"])), "It gives up h-1, and keeps 1 host.");
 });
 
 test("a split is offered where something would be left of the lease", () => {

@@ -96,7 +96,7 @@ def _for_lease(call: Call, body: Json, view: View) -> AvailabilityQuestion:
         )
     changes = {"reservations": body.get("reservations", [])}
     change = lease_change(changes, lambda: call.manager.leases.details(key), call.caller, view, dry_run=True)
-    return replace(_question(call, body), lease_id=key, changes=change.reservations)
+    return replace(_question(call, body), lease_id=key, changes=change.reservations, names=change.names)
 
 
 def _question(call: Call, body: Json) -> AvailabilityQuestion:

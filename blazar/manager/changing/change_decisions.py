@@ -23,6 +23,7 @@ from blazar.manager.booking.repacking import RepackedPlan, plan_repacked
 from blazar.manager.booking.replanning import check_not_moving
 from blazar.manager.booking.unique_names import check_names
 from blazar.manager.changing.granted import entitle, find_granted, resources_in_use
+from blazar.manager.changing.named_hosts import mark_given_up, reduce_count
 from blazar.manager.common.busy_leases import Busy
 from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.manager.leases import dates, lifecycle, timetable
@@ -98,17 +99,15 @@ class ChangeDecisions:
 
     def _held(self, lease: Lease, asked: RequestedChange) -> tuple[tuple[Allocation, ...], tuple[Task, ...]]:
         allocations = self._runtime.store.calendar.of_lease(lease.id)
-        return allocations, tuple(
-            replace(task, in_use=asked.usage.get(task.reservation.id))
-            for task in self._runtime.tasks(lease, allocations)
-        )
+        tasks = mark_given_up(self._runtime, lease, self._runtime.tasks(lease, allocations), asked.change)
+        return allocations, tuple(replace(task, in_use=asked.usage.get(task.reservation.id)) for task in tasks)
 
     def _draft(self, lease: Lease, tasks: Collection[Task], asked: RequestedChange, now: datetime) -> ChangeDraft:
         change = asked.change
         window = dates.changed_window(lease.window, change.start, change.end, now, exact=change.exact)
         lead = self._runtime.lead_before_end(lease)
         before_end = dates.resolve_before_end(change.before_end, window, lead if change.resets_before_end else None)
-        parameters = self._new_parameters(lease, asked)
+        parameters = self._new_parameters(lease, tasks, asked)
         rearmed = timetable.rearm(lease, window, now)
         reservations = tuple(
             replace(r, parameters=parameters[r.id], updated_at=now) if parameters[r.id] != r.parameters else r
@@ -157,8 +156,9 @@ class ChangeDecisions:
             and self._runtime.type_of(r).must_prepare_again(known[r.id], r.parameters)
         )
 
-    def _new_parameters(self, lease: Lease, asked: RequestedChange) -> Mapping[str, Content]:
+    def _new_parameters(self, lease: Lease, tasks: Collection[Task], asked: RequestedChange) -> Mapping[str, Content]:
         parameters = {r.id: r.parameters for r in lease.reservations}
+        left = {t.reservation.id: len(t.resources) - len(t.given_up) for t in tasks if t.given_up}
         for number, change in enumerate(asked.change.reservations):
             reservation = lease.reservation(change.id)
             if reservation is None:
@@ -182,7 +182,10 @@ class ChangeDecisions:
                 )
             kind = self._runtime.type_of(reservation)
             with pointing_at(f"/reservations/{number}"):
-                parameters[change.id] = kind.changed(parameters[change.id], asked.given[change.id])
+                changed = kind.changed(parameters[change.id], asked.given[change.id])
+                if change.id in left:
+                    changed = reduce_count(kind, reservation, changed, change, left[change.id])
+                parameters[change.id] = changed
             if reservation.status is ReservationStatus.ERROR and parameters[change.id] != reservation.parameters:
                 # What a start that failed has left in the cloud is returned at the end, by what the reservation has.
                 raise WrongState(

@@ -230,6 +230,7 @@ class AvailabilityService:
             reservations=question.changes,
             asked_by=question.asked_by,
             exact=True,
+            names=question.names,
         )
         return self._updates.question(lease, change)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,10 +14,7 @@ from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
-from blazar.model.resources.resource import FLOATING_IP, NAMED_KINDS, Resource
-from blazar.model.surgery import Terms
 from blazar.resources.contract.values import Task
-from blazar.resources.floating_ips.registration import address_in
 
 LIVE = (ReservationStatus.PENDING, ReservationStatus.ACTIVE)
 
@@ -82,28 +78,6 @@ def load_other_changeable(runtime: Runtime, lease_id: str, pointer: str) -> Leas
         error.message, error.pointer = f"the other lease: {error.message}", pointer
         error.args = (error.message,)
         raise
-
-
-def find_named(resources: Iterable[Resource], text: str, terms: Terms, *, pointer: str, what: str) -> Resource:
-    """Return the resource that a caller means: by its label, or by id or name for those who see these.
-
-    InvalidInput, which says nothing of resources that the caller does not see.
-    """
-    for resource in resources:
-        shown = {resource.label}
-        if terms.asked_by.operator:
-            shown |= {resource.external_id, resource.name}
-        elif terms.names:
-            shown.add(resource.name)
-        if resource.kind in NAMED_KINDS:
-            # Everybody sees what these are.
-            shown |= {
-                resource.external_id,
-                address_in(resource.name) if resource.kind == FLOATING_IP else resource.name,
-            }
-        if text in shown:
-            return resource
-    raise InvalidInput(f"{text[:80]} is no {what}", code="unknown_reference", at=pointer)
 
 
 def is_pending(reservation: Reservation) -> bool:

@@ -12,6 +12,7 @@ from blazar.calendar.placement import place
 from blazar.calendar.timeline import epoch
 from blazar.enforcement import Occasion
 from blazar.manager.booking.booking import Booker, Proposal, Selectable, match_visible
+from blazar.manager.changing.named_hosts import check_not_emptied, check_whole_host, find_named
 from blazar.manager.common.notifications import UPDATED
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.missing_resources import report_flags
@@ -19,8 +20,8 @@ from blazar.manager.leases.flags import set_flags
 from blazar.manager.outbox.enforcement_check import Examined
 from blazar.manager.outbox.messages import make_messages
 from blazar.manager.queue.queue_guard import QueueGuard
-from blazar.manager.surgery.common import LeaseToChange, find_named, is_pending, load_changeable, load_other_changeable
-from blazar.manager.surgery.swap import check_not_emptied, check_whole_host, mark_changed
+from blazar.manager.surgery.common import LeaseToChange, is_pending, load_changeable, load_other_changeable
+from blazar.manager.surgery.swap import mark_changed
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, StaleLease
 from blazar.model.base.window import Window

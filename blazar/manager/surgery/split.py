@@ -10,12 +10,13 @@ from functools import partial
 
 from blazar.enforcement import Occasion
 from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.changing.named_hosts import find_named
 from blazar.manager.common.notifications import CREATED, UPDATED
 from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.manager.leases.flags import set_flags
 from blazar.manager.outbox.enforcement_check import Examined
 from blazar.manager.outbox.messages import make_messages
-from blazar.manager.surgery.common import LIVE, LeaseToChange, find_named, is_pending, load_changeable
+from blazar.manager.surgery.common import LIVE, LeaseToChange, is_pending, load_changeable
 from blazar.manager.surgery.parts import Parts, ReservationCut, divide_by_time, divide_by_units
 from blazar.manager.surgery.swap import mark_changed
 from blazar.model.base.clock import to_second

@@ -13,15 +13,15 @@ from datetime import datetime
 from blazar.manager.booking.lease_changes import ChangeDraft, DecidedChange, find_changed_in_use
 from blazar.manager.booking.replanning import check_not_moving, replan_allocations
 from blazar.manager.changing.change_decisions import mark_changed_by_itself
+from blazar.manager.changing.named_hosts import check_not_emptied, check_whole_host, find_named
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases.flags import set_flags
 from blazar.manager.queue import waiting_leases
-from blazar.manager.surgery.common import LeaseToChange, find_named, load_changeable
+from blazar.manager.surgery.common import LeaseToChange, load_changeable
 from blazar.model.base.errors import Conflict, InvalidInput, NotEnoughResources, StaleLease
 from blazar.model.calendar.allocations import AllocationPlan
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import LeaseChange
-from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.resource import Resource
 from blazar.model.surgery import SwapRequest, Terms
@@ -110,27 +110,6 @@ class Swapper:
         if any(a.resource_id == target.id for a in found.allocations):
             raise InvalidInput(f"the lease has host {request.target[:80]} already", at="/for")
         return target
-
-
-def check_whole_host(runtime: Runtime, reservation: Reservation) -> None:
-    """Raise Conflict if a reservation is not of whole hosts."""
-    if not runtime.type_of(reservation).has_named_hosts:
-        types = ", ".join(name for name, kind in runtime.types.items() if kind.has_named_hosts)
-        raise Conflict(
-            f"reservation {reservation.id} is of type {reservation.resource_type}; only reservations of whole hosts "
-            f"({types}) have hosts that can be swapped",
-            code="invalid_state",
-        )
-
-
-def check_not_emptied(host: Resource, text: str, pointer: str) -> None:
-    """Raise Conflict if a host was emptied of others' servers for its lease: only the end returns it to these."""
-    if host.evacuable:
-        raise Conflict(
-            f"host {text[:80]} was emptied for the lease and stays with it until its end; only hosts that are free for "
-            "leases anyway are swapped",
-            at=pointer,
-        )
 
 
 def mark_changed(after: Lease, before: Lease, now: datetime) -> Lease:

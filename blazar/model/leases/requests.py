@@ -129,11 +129,15 @@ USUAL = LeaseDefaults()
 
 @dataclass(frozen=True, slots=True)
 class ReservationChange:
-    """New values for some parameters of one reservation; ``resource_type`` must be the stored one."""
+    """New values for some parameters of one reservation; ``resource_type`` must be the stored one.
+
+    ``give_up`` are whole hosts that it is to have no more, as ids, labels or names, as the caller may see them.
+    """
 
     id: str
     parameters: Json
     resource_type: str | None = None
+    give_up: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,7 @@ class LeaseChange:
     resources, by calendar id, and the lease gets no less than it has; ``turn`` is the version of the waiting list that
     moves it. ``key``: with the same one it is made once. ``reminders`` take the place of those that it has.
     ``max_price``: it is refused if the lease costs more then, a decimal. ``keep_hosts`` is as in ``LeaseRequest``.
+    ``names``: the caller may see names of hosts.
     """
 
     name: str | None = None
@@ -166,6 +171,7 @@ class LeaseChange:
     reminders: tuple[Reminder, ...] | None = None
     max_price: str | None = None
     keep_hosts: bool | None = None
+    names: bool = False
 
     @property
     def is_empty(self) -> bool:

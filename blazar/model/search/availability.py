@@ -23,7 +23,8 @@ class AvailabilityQuestion:
 
     Either ``duration``, with the range from ``earliest`` to ``latest``, the last end; or ``start`` and ``end``, the one
     window that is asked for. For the lease ``lease_id``, ``changes`` are of its reservations; without any window it is
-    asked how far the lease can be extended. Durations count from ``earliest`` or the start.
+    asked how far the lease can be extended. Durations count from ``earliest`` or the start. ``names``: who asks may see
+    names of hosts.
     """
 
     asked_by: Actor
@@ -38,6 +39,7 @@ class AvailabilityQuestion:
     limit: int = 5
     explain: bool = True
     alternatives: bool = True
+    names: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,7 +152,9 @@ class Operates:
     """What operations on several leases may do with reservations of a type; by default little."""
 
     has_named_hosts: bool = False
-    """Whether its resources are hosts, of which each can be swapped or exchanged for another one by name."""
+    """Whether its resources are hosts, of which each can be swapped, exchanged or given up by name.
+
+    Such a type has the parameters ``min`` and ``max``, and its ``demand_again`` keeps all that is not ``given_up``."""
     splits_by_time: bool = False
     """Whether a lease can be split at a moment: nothing is made for its whole time. Such parts can be merged again."""
 

@@ -135,6 +135,8 @@ class Task:
     ``before``: this is a change of a reservation in use, which may still be undone, and what the reservation had before
     it. A start that has to do what cannot be undone leaves that out, and says where it has (``Done.left``): it is
     called again when the change is final.
+
+    ``given_up`` are those of its resources, by calendar id, that a change is to take from it.
     """
 
     lease: Lease
@@ -146,6 +148,7 @@ class Task:
     turns: Mapping[int, int] = field(default_factory=dict)
     shares: Shares = field(default=no_shares, compare=False, repr=False)
     before: Before | None = None
+    given_up: frozenset[int] = frozenset()
 
     @property
     def undoable(self) -> bool:

@@ -40,6 +40,7 @@ from blazar.resources.hosts.options import HostSettings
 from blazar.resources.hosts.parameters import REQUIREMENTS, SCHEMA, HostParameters
 from blazar.resources.hosts.preemption import HostLends, HostNotices, HostPreemption
 from blazar.resources.hosts.servers import HostMoves, WholeHostUse
+from blazar.resources.hosts.shrinking import choose_hosts_to_keep
 from blazar.resources.hosts.snapshots import Snapshots
 from blazar.resources.hosts.topology import FIELDS, check_keys
 
@@ -111,11 +112,11 @@ class PhysicalHost(WholeHostUse, HostMoves, HostNotices, HostLends, ResourceType
         )
 
     def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
-        """Return the demand after a change; a reservation in use keeps all its hosts and can only grow."""
+        """Return the demand after a change; a reservation in use keeps its hosts, and gives up empty ones only."""
         fresh = self.demand(parameters, known=known)
         held = frozenset(resource.id for resource in task.resources)
         if task.reservation.status is ReservationStatus.PENDING:
-            return replace(fresh, preferred=held)
+            return replace(fresh, pinned=held - task.given_up) if task.given_up else replace(fresh, preferred=held)
         before = HostParameters.of(task.reservation.parameters)
         if fresh.topology != before.topology:
             fields = " and ".join(FIELDS)
@@ -127,13 +128,10 @@ class PhysicalHost(WholeHostUse, HostMoves, HostNotices, HostLends, ResourceType
             # It has more than it asked for while its servers are moved to another host.
             fresh = replace(fresh, max_count=max(fresh.max_count, len(held)))
         if fresh.max_count < len(held):
-            raise NotEnoughResources(
-                f"the reservation of {len(held)} hosts is in use and cannot shrink to {fresh.max_count}; end the "
-                f"lease, or split it and end the part that is not needed",
-                at="/max",
-            )
+            held = choose_hosts_to_keep(task, fresh.max_count, fresh.topology)
         if fresh.requirement != before.requirement:
-            misfits = sorted(r.name for r in task.resources if not matches(fresh.requirement, r.properties))
+            kept = [resource for resource in task.resources if resource.id in held]
+            misfits = sorted(r.name for r in kept if not matches(fresh.requirement, r.properties))
             if misfits:
                 after = HostParameters.of(parameters)
                 field = next(f for f in REQUIREMENTS[::-1] if getattr(after, f) != getattr(before, f))

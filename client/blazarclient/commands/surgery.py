@@ -85,6 +85,47 @@ class SwapHost(_Operation):
         return self.told(leases, parsed_args)
 
 
+class ShrinkLease(_Operation):
+    """Give up hosts of a lease
+
+    In use they have to be empty: servers are neither moved nor deleted. With --to the service chooses which ones go.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument(
+            "--host",
+            metavar="<host>",
+            dest="hosts",
+            action="append",
+            default=[],
+            help="a host to give up, as lease show has it; may be repeated",
+        )
+        which.add_argument(
+            "--to", type=int, metavar="<number>", help="how many hosts the only reservation of hosts is to have"
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Give them up."""
+        lease = self.library.leases.find(parsed_args.id)
+        if parsed_args.hosts:
+            hosts: dict[str, list[str]] = {}
+            for host in parsed_args.hosts:
+                hosts.setdefault(_reservation_on(lease, host), []).append(host)
+            changes: list[dict[str, Any]] = [{"id": id_, "give_up": named} for id_, named in hosts.items()]
+        else:
+            changes = [_to_count(lease, parsed_args.to)]
+        option = "--host" if parsed_args.hosts else "--to"
+        with in_words_of({f"/reservations/{number}": option for number in range(len(changes))}):
+            after = self.library.leases.change(
+                lease, reservations=changes, if_match=lease.etag, dry_run=parsed_args.dry_run
+            )
+        return self.told([after], parsed_args)
+
+
 class SplitLease(_Operation):
     """Make two leases of one
 
@@ -185,3 +226,15 @@ def _reservation_on(lease: Lease, host: str) -> str:
             if host in (each.resource.id, each.resource.name, each.resource.label):
                 return str(reservation.id)
     raise CommandError(f"Lease {lease.name} has no host {host}; lease show {lease.name} has its hosts", code=404)
+
+
+def _to_count(lease: Lease, count: int) -> dict[str, Any]:
+    """Return the change of the only reservation of hosts to fewer of them. CommandError."""
+    of_hosts = [each for each in lease.reservations or () if each.resource_type == "physical:host"]
+    if len(of_hosts) != 1:
+        how_many = "several reservations" if of_hosts else "no reservation"
+        raise CommandError(f"Lease {lease.name} has {how_many} of hosts; name hosts with --host", code=400)
+    if count < 1:
+        raise CommandError("--to: give a whole number from 1; end or delete the lease to give up all", code=400)
+    least = of_hosts[0].parameters.get("min") or count
+    return {"id": str(of_hosts[0].id), "min": min(int(least), count), "max": count}

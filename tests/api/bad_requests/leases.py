@@ -217,7 +217,7 @@ CHANGES = [
     change("a malformed requirement", "resource_properties", resource_properties="["),
     change("a requirement that nothing tells", "$colour", resource_properties='["==", "$colour", "red"]'),
     change("more hosts than there are", "Not enough hosts", 409, min=50, max=50),
-    change("fewer hosts while active", "cannot shrink", 409, lease="{active}", id="{running}", min=1, max=1),
+    change("fewer hosts than have servers", "servers run on", 409, lease="{active}", id="{running}", min=1, max=1),
     Bad("update: nobody's", "PUT", f"/v1/leases/{NOBODY}", 404, f"{{'lease_id': '{NOBODY}'}} not found", {"name": "x"}),
     Bad(
         "update: a foreign lease",

@@ -62,6 +62,8 @@ def place(tmp_path_factory) -> tuple[World, Any, dict[str, str]]:
     world.run_to(world.clock.now() + timedelta(hours=1))
     active = world.lease(a_host(2, needs='["in", "$hypervisor_hostname", ["node-5", "node-6"]]'), hours=24 * 400)
     world.run()
+    for host in world.hosts_of(active):
+        world.simulated.users.boot_server("work", project_id="physics", user_id="curie", host=host)
     lease = world.lease(a_host(needs='["==", "$gpu", "A100"]'), start=timedelta(days=40))
     on_one = '["==", "$hypervisor_hostname", "node-2"]'
     used = world.lease(instances(3, vcpus=1, memory_mb=512, disk_gb=1, needs=on_one), hours=24 * 400)

@@ -155,9 +155,9 @@ class Life:
         self.table.use(self.now, self.lost)
 
     def do_something(self) -> None:
-        often = [self.extend, self.shorten, self.grow, self.publish, self.transfer]
+        often = [self.extend, self.shorten, self.grow, self.shrink, self.publish, self.transfer]
         if self.now < self.table.start:
-            often += [self.shrink, self.shift, self.heal]
+            often += [self.shift, self.heal]
         else:
             often += [self.lose]
         self.random.choice([*often, self.extend, self.delete] if self.random.random() < 0.2 else often)()
@@ -199,7 +199,7 @@ class Life:
     def shrink(self) -> None:
         if self.count > 1:
             self.resize(self.count - 1)
-            self.table.give_back(range(self.table.start, self.table.end), self.now, 1)
+            self.table.give_back(range(max(self.now, self.table.start), self.table.end), self.now, 1)
             self.count -= 1
 
     def resize(self, count: int) -> None:

@@ -70,3 +70,24 @@ export function swapInWords(before: Pick<Lease, "reservations">, after: Pick<Lea
   if (got.length === 0) return "It keeps its hosts.";
   return `It gives up ${listed(gone)}, and gets ${listed(got)}.`;
 }
+
+/** Returns what is sent to give up hosts, by reservation; null for none. */
+export function shrinkBody(
+  lease: Pick<Lease, "reservations">,
+  given: ReadonlySet<string>,
+): { reservations: { id: string; give_up: string[] }[] } | null {
+  const gone = new Map<string, string[]>();
+  for (const { name, reservation } of hostsOf(lease)) {
+    if (given.has(name)) gone.set(reservation, [...(gone.get(reservation) ?? []), name]);
+  }
+  return gone.size === 0 ? null : { reservations: [...gone].map(([id, give_up]) => ({ id, give_up })) };
+}
+
+/** Returns what is left: "It gives up cn1, and keeps 2 hosts." */
+export function shrinkInWords(before: Pick<Lease, "reservations">, after: Pick<Lease, "reservations">): string {
+  const has = hostsOf(after).map((one) => one.name);
+  const gone = hostsOf(before)
+    .map((one) => one.name)
+    .filter((name) => !has.includes(name));
+  return `It gives up ${listed(gone)}, and keeps ${has.length} ${has.length === 1 ? "host" : "hosts"}.`;
+}

@@ -38,6 +38,9 @@ from blazar.resources.request_schemas import SCHEMAS, default_values
 
 _REQUIREMENTS = ("hypervisor_properties", "network_properties", "resource_properties")
 _NOTHING: Mapping[str, Any] = {}
+GIVE_UP = "give_up"
+"""The hosts that a change takes from a reservation; no parameter, as it is done once."""
+
 Schemas = Mapping[str, Json]
 """What requests for reservations may have, by resource type."""
 
@@ -131,7 +134,7 @@ def lease_change(
         start=start,
         end=end,
         before_end=before_end,
-        reservations=tuple(ReservationChange(i["id"], _parameters(i), i.get("resource_type")) for i in items),
+        reservations=tuple(_change_of(item) for item in items),
         asked_by=Actor(caller.user_id, caller.project_id, view.operator),
         resets_before_end="before_end_date" in body and body["before_end_date"] is None,
         extend_until=_until(body, "extend_if_free"),
@@ -142,7 +145,14 @@ def lease_change(
         dry_run=dry_run,
         max_price=body.get("max_price"),
         keep_hosts=body.get("keep_hosts"),
+        names=view.names,
     )
+
+
+def _change_of(item: Json) -> ReservationChange:
+    parameters = _parameters(item)
+    given_up = parameters.pop(GIVE_UP, ())
+    return ReservationChange(item["id"], parameters, item.get("resource_type"), tuple(given_up))
 
 
 def _without_read_only(items: Sequence[Json], details: LeaseDetails, view: View) -> list[Json]:

@@ -164,11 +164,27 @@ LEASE_UPDATE: Json = {
 """A change of a lease."""
 
 
+_GIVEN_UP: Json = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": 1000,
+    "items": {"type": "string", "minLength": 1, "maxLength": 255, "description": "a host of the reservation"},
+    "description": "a list of hosts that the reservation gives up, as the lease shows them",
+}
+
+OF_CHANGES: Mapping[str, Json] = {"physical:host": {"give_up": _GIVEN_UP}}
+"""What only a change may have, by resource type."""
+
 CHANGES: Mapping[str, Json] = {
     resource_type: {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"id": _ID, "resource_type": _TYPE, **schema["properties"]},
+        "properties": {
+            "id": _ID,
+            "resource_type": _TYPE,
+            **schema["properties"],
+            **OF_CHANGES.get(resource_type, {}),
+        },
         "description": "an object with the reservation's id and the fields to change",
     }
     for resource_type, schema in SCHEMAS.items()

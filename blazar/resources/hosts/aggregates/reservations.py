@@ -164,6 +164,9 @@ class ReservationAggregates:
             self._check_empty(host, aggregate)
         if to_return := frozenset((*leaving, *_former_zones(aggregate))).difference(wanted):
             self._return_hosts(aggregate, leaving, aggregates, to_return)
+            for host in leaving:
+                # One may have been booted in between the two, and would be in the way of the next user of the host.
+                self._check_empty(host, aggregate)
         self._reopen_to_preemptibles(reservation_id, aggregates, frozenset(freepool.hosts).difference(wanted))
         return Unfinished(evicted, waiting)
 

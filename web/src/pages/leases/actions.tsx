@@ -3,5 +3,5 @@
 export { ChangeDialog } from "./change.tsx";
 export { EndNowDialog } from "./end-now.tsx";
 export { ExtendDialog } from "./extend.tsx";
-export { MergeDialog, SplitDialog, SwapDialog } from "../surgery/surgery.tsx";
+export { MergeDialog, ShrinkDialog, SplitDialog, SwapDialog } from "../surgery/surgery.tsx";
 export { GiveDialog } from "../surgery/transfer.tsx";

@@ -238,6 +238,9 @@ function PartFields(props: PartProps) {
   const unknown = own && !parametersOf(type);
   const ends = type !== "virtual:floatingip" && !unknown && free("before_end");
   const held = heldBy(reservation, hasBegun(lease));
+  // Of whole hosts those without servers are given up in use, too.
+  const gives = type === "physical:host";
+  const bound = gives ? 1 : held;
   const error = own ? errors.get("") : [...errors.values()].join(" ") || undefined;
   return (
     <fieldset class="part">
@@ -249,7 +252,9 @@ function PartFields(props: PartProps) {
           label={reservation.min === undefined ? `How many ${noun}` : `How many ${noun}, from … to …`}
           hint={
             held > 1
-              ? `${held} are in use: until its end it can only grow. To have fewer, end it; or split it (under More) and end the part that is not needed.`
+              ? gives
+                ? `${held} are in use. With fewer, those without servers are given up; to say which, use Give up hosts (under More).`
+                : `${held} are in use: until its end it can only grow. To have fewer, end it; or split it (under More) and end the part that is not needed.`
               : undefined
           }
           error={error}
@@ -258,7 +263,7 @@ function PartFields(props: PartProps) {
             <span class="pair">
               <NumberInput
                 control={control}
-                min={Math.max(1, Math.min(held, reservation.min ?? held))}
+                min={Math.max(1, Math.min(bound, reservation.min ?? bound))}
                 value={part.least}
                 onChange={(least) => onChange({ least })}
               />
@@ -267,7 +272,7 @@ function PartFields(props: PartProps) {
                   <span>to</span>
                   <NumberInput
                     label="At most"
-                    min={Math.max(part.least, held)}
+                    min={Math.max(part.least, bound)}
                     value={Math.max(part.least, part.most)}
                     onChange={(most) => onChange({ most })}
                   />

@@ -51,11 +51,12 @@ import {
   ExtendDialog,
   GiveDialog,
   MergeDialog,
+  ShrinkDialog,
   SplitDialog,
   SwapDialog,
 } from "./actions.tsx";
 
-type Doing = "extend" | "change" | "end" | "feed" | "swap" | "split" | "merge" | "give";
+type Doing = "extend" | "change" | "end" | "feed" | "swap" | "shrink" | "split" | "merge" | "give";
 
 /** The page; `?id=` names the lease, `?do=` opens a dialog. */
 export function LeasePage() {
@@ -131,6 +132,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
       {doing === "change" && !past && !waits && <ChangeDialog {...dialog} />}
       {doing === "end" && !past && <EndNowDialog {...dialog} />}
       {doing === "swap" && isOperable(lease) && <SwapDialog {...dialog} />}
+      {doing === "shrink" && isOperable(lease) && <ShrinkDialog {...dialog} />}
       {doing === "split" && isOperable(lease) && <SplitDialog {...dialog} />}
       {doing === "merge" && isOperable(lease) && <MergeDialog {...dialog} />}
       {doing === "give" && isOperable(lease) && <GiveDialog {...dialog} />}
@@ -218,6 +220,7 @@ function More({ lease, show }: { lease: Lease; show: (doing: Doing) => void }) {
   if (!isOperable(lease)) return null;
   const choices: { what: Doing; text: string }[] = [];
   if (may("blazar:leases:swap") && hostsOf(lease).length > 0) choices.push({ what: "swap", text: "Swap a host" });
+  if (may("blazar:leases:put") && hostsOf(lease).length > 1) choices.push({ what: "shrink", text: "Give up hosts" });
   if (may("blazar:leases:split") && maySplit(lease)) choices.push({ what: "split", text: "Split it into two" });
   if (may("blazar:leases:transfer")) choices.push({ what: "give", text: "Give it to somebody else" });
   const merges = may("blazar:leases:merge");

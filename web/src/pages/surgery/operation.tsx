@@ -24,6 +24,8 @@ export interface OperationProps<T> {
   /** Said when it is done. */
   said: string;
   path: string;
+  /** A change has no key: its tag keeps it from being made twice. */
+  method?: "POST" | "PUT";
   /** Null: not all of it is known yet. */
   body: object | null;
   pointers: readonly string[];
@@ -36,10 +38,11 @@ export interface OperationProps<T> {
 /** The dry run of what is asked for, then the operation itself, once. */
 export function Operation<T>(props: OperationProps<T>) {
   const { etag, onDone, onClose, title, verb, doing, said, path, body, pointers, children, outcome } = props;
+  const method = props.method ?? "POST";
   const form = useNewFields();
   // While a field shows what is no value, nothing of it is known: neither what comes of it nor what is refused.
   const known = form.unsettled === 0 ? body : null;
-  const asked: Asked<T> = useAsked<T>(`${path}?dry_run=true`, known, 60);
+  const asked: Asked<T> = useAsked<T>(`${path}?dry_run=true`, known, 60, method);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const key = useRef({ key: newKey(), of: "" });
@@ -53,8 +56,9 @@ export function Operation<T>(props: OperationProps<T>) {
     const text = JSON.stringify(body);
     if (key.current.of !== text) key.current = { key: newKey(), of: text };
     try {
-      const options = { body, key: key.current.key, ifMatch: etag ?? undefined };
-      const { data } = await request<T>("POST", path, options);
+      const options = { body, ifMatch: etag ?? undefined };
+      const once = method === "POST" ? { key: key.current.key } : {};
+      const { data } = await request<T>(method, path, { ...options, ...once });
       note(said);
       onDone(data);
     } catch (refused) {

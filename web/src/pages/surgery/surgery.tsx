@@ -11,7 +11,7 @@ import { range, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
 import { nounOf, whatOf, whatOfLease } from "../../words/lease.ts";
-import { type Cut, cutBody, hostsOf, swapInWords } from "../../words/surgery.ts";
+import { type Cut, cutBody, hostsOf, shrinkBody, shrinkInWords, swapInWords } from "../../words/surgery.ts";
 import { useMergeable } from "./mergeable.ts";
 import { Operation } from "./operation.tsx";
 import type { LeaseDialogProps } from "../leases/shared.tsx";
@@ -79,6 +79,57 @@ export function SwapDialog(props: LeaseDialogProps) {
             </Field>
           )}
         </>
+      )}
+    </Operation>
+  );
+}
+
+/** Gives up hosts; the lease goes on with fewer. */
+export function ShrinkDialog(props: LeaseDialogProps) {
+  const { lease, etag, onDone, onClose } = props;
+  const hosts = hostsOf(lease);
+  const [given, setGiven] = useState<ReadonlySet<string>>(new Set());
+  const put = (name: string, gone: boolean) => {
+    const next = new Set(given);
+    if (gone) next.add(name);
+    else next.delete(name);
+    setGiven(next);
+  };
+  return (
+    <Operation<{ lease: Lease }>
+      etag={etag}
+      onClose={onClose}
+      onDone={(answer) => onDone(answer.lease)}
+      title={`Give up hosts of ${lease.name}`}
+      verb="Give up"
+      doing="Giving up…"
+      said="It has fewer hosts"
+      path={`v1/leases/${lease.id}`}
+      method="PUT"
+      body={shrinkBody(lease, given)}
+      pointers={["/reservations"]}
+      outcome={(answer) => <p class="preview">{shrinkInWords(lease, answer.lease)}</p>}
+    >
+      {(fields) => (
+        <fieldset class="stack">
+          <legend>Which hosts it gives up</legend>
+          <p class="muted">
+            {lease.status === "PENDING"
+              ? "The lease keeps the others, and others may book these."
+              : "Only hosts without servers can be given up; nothing that runs is moved or deleted."}
+          </p>
+          {hosts.map((host) => (
+            <label class="check" key={host.name}>
+              <input
+                type="checkbox"
+                checked={given.has(host.name)}
+                onChange={(event) => put(host.name, event.currentTarget.checked)}
+              />
+              {host.name}
+            </label>
+          ))}
+          {fields.get("/reservations") && <p class="field-error">{fields.get("/reservations")}</p>}
+        </fieldset>
       )}
     </Operation>
   );
