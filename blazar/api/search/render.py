@@ -68,6 +68,7 @@ def _opening(value: FreeWindow) -> Json:
         "refusals": _refusals(value.refusals),
         "price": render_price(value.price),
         "waking": render_waking(value.waking),
+        "moves_others": value.moves_others,
     }
 
 
@@ -106,6 +107,7 @@ _OPENING: Json = an_object(
         "refusals": _REFUSALS,
         "price": PRICE,
         "waking": WAKING,
+        "moves_others": {**NUMBER, "description": "how many other leases would get other hosts for it"},
     }
 )
 _REASON: Json = an_object(
@@ -166,6 +168,7 @@ _EXAMPLE: Json = {
             "refusals": [],
             "price": None,
             "waking": None,
+            "moves_others": 0,
         }
     ],
     "not_checked": ["ExternalServiceFilter"],

@@ -55,6 +55,9 @@ MOST_SEARCHES = 3
 MOST_ATTEMPTS = 4
 """How often what was found may be outdated; then it is tried without."""
 
+MOST_ENDS = 4
+"""How many ends are tried to find the latest one: each that is full proves that no later one is possible."""
+
 TELL_AGAIN = timedelta(days=1)
 """The owner of a lease that is moved again within this time is not told once more."""
 
@@ -131,6 +134,44 @@ def plan_moves(
     rest = plan_allocations(runtime, lease.id, window, others, selectable=selectable, now=now, attempt=attempt)
     allocations = (*rest.allocations, *found.plan.allocations)
     return replace(found, plan=AllocationPlan(allocations, {**rest.generations, **found.plan.generations}))
+
+
+def find_moves(
+    runtime: Runtime, lease: Lease, window: Window, requests: Sequence[PlacementRequest], now: datetime
+) -> RepackedPlan | RefusalProof | None:
+    """Return the plan with moves that a booking or prolongation would get if it was refused hosts, or what that proves.
+
+    None if none is looked for, or if something else lacks.
+    """
+    refused = NotEnoughResources("")
+    refused.kinds, select = (HOST,), Selectable(lease.project_id)
+    if not any(request.demand.kind == HOST for request in requests):
+        return None
+    try:
+        found = plan_moves(runtime, lease, window, requests, refused, selectable=select, now=now, attempt=0)
+    except (NotEnoughResources, StaleLease):
+        return None
+    return found or refused.proof
+
+
+def find_farthest_end(
+    runtime: Runtime, lease: Lease, latest: datetime, requests: Sequence[PlacementRequest], now: datetime
+) -> datetime | None:
+    """Return the latest end to which a lease can be prolonged if others get other hosts; None if that is not known.
+
+    What is full at an instant, whatever is moved, ends it there: with a proof it is exact.
+    """
+    end, cleaning = latest, runtime.store.calendar.cleaning_time
+    for _ in range(MOST_ENDS):
+        if end <= lease.window.end:
+            return None
+        found = find_moves(runtime, lease, Window(lease.window.start, end), requests, now)
+        if isinstance(found, RepackedPlan):
+            return end
+        if found is None or found.full is None:
+            return None
+        end = found.full.at - cleaning
+    return None
 
 
 def count_repacked(moved: Iterable[LeaseWrite]) -> int:

@@ -14,6 +14,7 @@ from blazar.manager.billing.quoting import Quoting, price_nothing
 from blazar.manager.booking.asleep import read_asleep
 from blazar.manager.booking.booking import PlacementRequest, Selectable, find_whole_kinds, match_visible
 from blazar.manager.booking.lease_changes import ChangeQuestion
+from blazar.manager.booking.repacking import RepackedPlan, find_farthest_end, find_moves
 from blazar.manager.changing.change_decisions import check_not_ended
 from blazar.manager.changing.granted import entitle
 from blazar.manager.changing.new_leases import NewLeases
@@ -21,7 +22,7 @@ from blazar.manager.changing.updates import Updates
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases.dates import changed_window
 from blazar.manager.outbox.enforcement_check import find_spending, is_spending_read, make_view
-from blazar.manager.search.free_time import FreeTime, SearchLimits
+from blazar.manager.search.free_time import FreeTime, SearchLimits, describe_moved, extend_to, has_candidates
 from blazar.manager.search.request_places import RequestPlace
 from blazar.manager.search.search_times import Times, read_changed_times, read_extension, read_times
 from blazar.model.base.clock import Clock, to_second
@@ -33,7 +34,7 @@ from blazar.model.leases.limits import Bounds
 from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest
 from blazar.model.power.classes import POWERED
 from blazar.model.power.states import ALL_AWAKE
-from blazar.model.search.availability import Availability, AvailabilityQuestion, FreeWindow
+from blazar.model.search.availability import Availability, AvailabilityQuestion, FreeWindow, LimitedBy
 from blazar.store.calendar.views import RangeView
 
 SECOND = timedelta(seconds=1)
@@ -91,10 +92,13 @@ def _first_opening_key(found: Availability) -> tuple[bool, datetime]:
 class AvailabilityService:
     """Finds free time for new leases and for changes."""
 
-    def __init__(self, runtime: Runtime, updates: Updates, *, checks_references: bool = True) -> None:
+    def __init__(
+        self, runtime: Runtime, updates: Updates, *, checks_references: bool = True, moves_others: bool = True
+    ) -> None:
         self._runtime = runtime
         self._updates = updates
         self._checks_references = checks_references
+        self._moves_others = moves_others
         self._new_leases = NewLeases(runtime)
         self._quoting = Quoting(runtime)
 
@@ -119,7 +123,8 @@ class AvailabilityService:
         )
         runtime = replace(self._runtime, settings=settings)
         # Before 1.1 a request may name what is not there, and is refused because there is nothing of it.
-        cheap = AvailabilityService(runtime, self._updates, checks_references=False)
+        # That nobody can make room for it was found before it was refused.
+        cheap = AvailabilityService(runtime, self._updates, checks_references=False, moves_others=False)
         return cheap.find(question)
 
     def _for_new_lease(self, question: AvailabilityQuestion, now: datetime) -> Availability:
@@ -169,7 +174,7 @@ class AvailabilityService:
         if found.lease.window.covers(times.window):
             requests = [entitle(request, found.allocations) for request in requests]
         free_time = self._free_time(self._wanted(question, found, requests), question.asked_by, times.range, now)
-        return self._searched(question, free_time, times, now, moves=not begun)
+        return self._searched(question, free_time, times, now, moves=not begun, before=found.lease.window)
 
     def _kept(self, question: AvailabilityQuestion, found: ChangeQuestion, times: Times, now: datetime) -> Availability:
         """Answer for a first window in which the lease keeps its resources, whatever has become of them."""
@@ -217,7 +222,15 @@ class AvailabilityService:
         found = self._change_of(question, lease, lease.window.end + SECOND)
         wanted = replace(self._wanted(question, found, found.placement_requests), lease=found.lease)
         times = Times(lease.window, lease.window.start, latest)
-        extension = self._free_time(wanted, question.asked_by, times.range, now).extension(latest)
+        free_time = self._free_time(wanted, question.asked_by, times.range, now)
+        extension = free_time.extension(latest)
+        if extension.limited_by is LimitedBy.PROMISED:
+            farthest = find_farthest_end(self._runtime, lease, latest, found.placement_requests, now)
+            if farthest is not None and farthest > extension.open_until:
+                start = lease.window.start
+                extension = extend_to(
+                    lease.window, farthest, latest, lambda end: free_time.kept_refusals(Window(start, end))
+                )
         answer = self._answer(question, times, now, searched_until=latest, complete=True)
         return replace(answer, extension=extension)
 
@@ -300,23 +313,39 @@ class AvailabilityService:
         now: datetime,
         *,
         moves: bool = True,
+        before: Window | None = None,
     ) -> Availability:
-        """Answer a search; a lease in use keeps its start and so never ``moves`` to another time."""
+        """Answer a search; a lease in use keeps its start and so never ``moves`` to another time.
+
+        ``before`` is the window that the lease has; None of a new one.
+        """
         window, length = times.window, times.window.duration
         found = free_time.find(window, times.last_start, times.latest, question.limit)
         openings = tuple(free_time.free_window(opening, length) for opening in found.openings)
         fits = bool(openings) and openings[0].window.start == window.start
+        if not fits and (made := self._find_by_moves(free_time, window, now, before)) is not None:
+            openings = made, *openings
+        searched_until = from_epoch(found.searched_until)
+        if len(openings) > question.limit:
+            searched_until = openings[question.limit].window.start
         answer = self._answer(
             question,
             times,
             now,
-            searched_until=from_epoch(found.searched_until),
+            searched_until=searched_until,
             complete=found.complete,
-            openings=openings,
+            openings=openings[: question.limit],
         )
+        return self._explained(answer, question, free_time, times, moves=moves)
+
+    def _explained(
+        self, answer: Availability, question: AvailabilityQuestion, free_time: FreeTime, times: Times, *, moves: bool
+    ) -> Availability:
+        """Return an answer with the reasons and alternatives that are asked for, if the first window does not do."""
+        window, openings = times.window, answer.openings
         if not (question.explain or question.alternatives):
             return answer
-        if fits:
+        if openings and openings[0].window.start == window.start:
             if not (question.alternatives and openings[0].refusals):
                 return answer
             # There is room, but not for this project: there may be at another time, or for less.
@@ -328,6 +357,16 @@ class AvailabilityService:
             return answer
         first = self._find_granted(question, free_time, times, openings) if moves else None
         return replace(answer, alternatives=free_time.alternatives(window, reasons, first))
+
+    def _find_by_moves(
+        self, free_time: FreeTime, window: Window, now: datetime, before: Window | None
+    ) -> FreeWindow | None:
+        """Return the window as it would be booked if others get other hosts; None if that is not found."""
+        prolongs = before is None or (window.covers(before) and window.end > before.end)
+        if not (self._moves_others and prolongs and has_candidates(free_time.searches)):
+            return None
+        found = find_moves(self._runtime, free_time.lease, window, free_time.requests, now)
+        return describe_moved(free_time, window, found) if isinstance(found, RepackedPlan) else None
 
     def _find_granted(
         self, question: AvailabilityQuestion, free_time: FreeTime, times: Times, openings: Sequence[FreeWindow]

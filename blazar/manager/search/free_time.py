@@ -11,12 +11,13 @@ from functools import partial
 from blazar.calendar import alternatives
 from blazar.calendar.alternatives import Granted
 from blazar.calendar.openings import Budget, Found, KindSearch, Opening, last_fitting_end, search_openings
-from blazar.calendar.placement import Placement
+from blazar.calendar.placement import Assignment, Placement
 from blazar.calendar.reasons import RequirementPart, explain_misfits
 from blazar.calendar.timeline import epoch, from_epoch
 from blazar.enforcement import AllocatedResource, Enforcement, LeaseView, Question
 from blazar.manager.billing.quoting import QuoteWindow, price_nothing
 from blazar.manager.booking.booking import PlacementRequest
+from blazar.manager.booking.repacking import RepackedPlan, count_repacked
 from blazar.manager.search.request_places import RequestPlace, ask_for_count, find_parts
 from blazar.model.base.errors import UsageDenied
 from blazar.model.base.window import Window
@@ -59,6 +60,28 @@ class SearchLimits:
     standing: tuple[UsageDenied, ...] = ()
     spending: ProjectSpending | None = None
     until: datetime | None = None
+
+
+def extend_to(
+    before: Window,
+    until: datetime,
+    latest: datetime,
+    refusals_to: Callable[[datetime], tuple[EnforcementRefusal, ...]],
+) -> Extension:
+    """Return the latest end of a lease up to which there is room, and to which nobody objects."""
+    limited_by = LimitedBy.RANGE if until >= latest else LimitedBy.PROMISED
+    refusals = refusals_to(until)
+    if not refusals:
+        return Extension(until, limited_by)
+    # The longer the lease, the more is objected to: the last end without an objection is found by bisection.
+    low, high = 0, (until - before.end) // SECOND - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if some := refusals_to(before.end + middle * SECOND):
+            high, refusals = middle - 1, some
+        else:
+            low = middle
+    return Extension(before.end + low * SECOND, LimitedBy.LIMIT, refusals)
 
 
 @dataclass(slots=True)
@@ -281,19 +304,7 @@ class FreeTime:
         until = self.kept_until(before, latest)
         if until is None:
             return Extension(before.end, None)
-        limited_by = LimitedBy.RANGE if until >= latest else LimitedBy.PROMISED
-        refusals = self._refusals_to(until)
-        if not refusals:
-            return Extension(until, limited_by)
-        # The longer the lease, the more is objected to: the last end without an objection is found by bisection.
-        low, high = 0, (until - before.end) // SECOND - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            if some := self._refusals_to(before.end + middle * SECOND):
-                high, refusals = middle - 1, some
-            else:
-                low = middle
-        return Extension(before.end + low * SECOND, LimitedBy.LIMIT, refusals)
+        return extend_to(before, until, latest, self._refusals_to)
 
     def _refusals_to(self, end: datetime) -> tuple[EnforcementRefusal, ...]:
         window = Window(self.lease.window.start, end)
@@ -364,3 +375,23 @@ class _Granting:
             return None
         window, placements = self._last
         return self.free_time.quote(window, partial(self.free_time.allocated, placements))
+
+
+def has_candidates(searches: Sequence[KindSearch]) -> bool:
+    """Tell whether there are as many resources as each demand for whole ones asks for, free or not."""
+    return all(
+        not demand.whole or len(search.candidates(demand)) >= demand.min_count
+        for search in searches
+        for demand in search.demands
+    )
+
+
+def describe_moved(free_time: FreeTime, window: Window, found: RepackedPlan) -> FreeWindow:
+    """Return a window that is free once other leases get other hosts; nothing is known of starts beside it."""
+    placements = []
+    for kind in free_time.kinds:
+        ids = [request.reservation_id for request in free_time.requests if request.demand.kind == kind]
+        given = [[a for a in found.plan.allocations if a.reservation_id == id_] for id_ in ids]
+        placements.append(Placement(tuple(tuple(Assignment(a.resource_id, a.count) for a in of) for of in given)))
+    opening = Opening(epoch(window.start), epoch(window.start), epoch(window.end), tuple(placements))
+    return replace(free_time.free_window(opening, window.duration), moves_others=count_repacked(found.moved))

@@ -68,6 +68,8 @@ class FreeWindow:
     """What the lease would cost from the first start on; None: nothing has a price, or it is no new lease."""
     waking: WakingHosts | None = None
     """What the first start would wait for; None: its hosts are awake by then."""
+    moves_others: int = 0
+    """How many other leases would get other hosts for it."""
 
 
 class StepCode(StrEnum):

@@ -478,6 +478,7 @@ class Opening:
     refusals: tuple[Refusal, ...] = ()
     price: Price | None = None
     waking: WakingHosts | None = None
+    moves_others: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,6 +59,7 @@ def test_an_opening_is_found_and_booked_and_reasons_name_nobody(http, world):
         "refusals": [],
         "price": None,
         "waking": None,
+        "moves_others": 0,
     }
     (reason,) = found["reasons"]
     assert reason["message"] == "3 hosts; 2 booked until 2030-04-01 17:00 UTC; 1 free"
