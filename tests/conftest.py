@@ -76,6 +76,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
+        # Two processes that share the tests have to see the same names, and each lists a set in an order of its own.
+        if "frozenset({" in item.nodeid or " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid}: the name of this test is another in each process; give it an id")
         if getattr(item.obj, "is_hypothesis_test", False):
             item.add_marker("property")
         if SERVERS.keys() & set(_parameters(item).values()):
