@@ -123,6 +123,7 @@ changes = st.builds(
     st.none() | st.sampled_from(Fit),
     maybe_text,
     st.booleans(),
+    st.none() | st.booleans(),
     st.booleans(),
     st.none() | st.builds(Actor, texts, texts, st.booleans()),
     st.booleans(),
