@@ -8,7 +8,7 @@ start. Each step is written before it is done in the cloud, and done again until
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,7 +18,7 @@ from blazar.manager.common.runtime import Runtime, tasks_of
 from blazar.model.base.errors import BlazarError
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
 from blazar.model.use.lending import LendingPlan, LendingRules, LentHost, plan_lending
-from blazar.model.use.preemption import Preemption
+from blazar.model.use.preemption import PreemptedPlace, Preemption
 from blazar.resources.contract.type import ResourceType
 from blazar.resources.contract.values import Task
 
@@ -38,6 +38,20 @@ class Lender:
     lent: Mapping[int, LentHost]
 
 
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What a turn leads to: what was ``told``, and the hosts that are ``over``, as nobody lends them any more.
+
+    Of what was told before, ``coming`` are the places that are still taken back, even if the cloud did not answer now,
+    and ``gone`` those whose servers went with the lease, or with the host.
+    """
+
+    told: tuple[Preemption, ...]
+    over: tuple[LentHost, ...]
+    coming: frozenset[PreemptedPlace]
+    gone: frozenset[PreemptedPlace]
+
+
 class LendingWork:
     """Lends and takes back, as one of the managers at a time."""
 
@@ -48,24 +62,32 @@ class LendingWork:
         # Since when hosts are seen unused, by reservation: who begins to look waits as long as if it began then.
         self._idle: dict[str, dict[int, datetime]] = {}
 
-    def progress(self, now: datetime, claim: Claim) -> Iterator[Preemption]:
-        """Lend and take back; yield what servers on hosts that are taken back are told."""
+    def progress(self, now: datetime, claim: Claim, known: Collection[Preemption]) -> Recall:
+        """Lend and take back; return what servers on hosts that are taken back are told. ``end`` is called after."""
         rows = self._store.read()
         lenders = tuple(self._find_lenders(rows, now))
-        known = {lender.task.reservation.id for lender in lenders}
+        lending = {lender.task.reservation.id for lender in lenders}
         # Of leases that are over: their end has emptied the hosts.
-        self._store.end(claim.token, [row for row in rows if row.reservation_id not in known], at=now)
+        over = [row for row in rows if row.reservation_id not in lending]
+        told: list[Preemption] = []
         is_due = self._looked_at is None or now - self._looked_at >= LOOK
         if is_due:
             self._looked_at = now
-            self._idle = {id_: since for id_, since in self._idle.items() if id_ in known}
+            self._idle = {id_: since for id_, since in self._idle.items() if id_ in lending}
         for lender in lenders:
             try:
                 with scope(limit=self._runtime.settings.poll_limit):
                     current = self._look(lender, now, claim) if is_due else lender
-                    yield from self._take_back(current, now, claim)
+                    told.extend(self._tell(current, now))
+                    over.extend(self._take_back(current, now))
             except BlazarError as error:
                 LOG.warning("Reservation %s lends nothing more for now: %s", lender.task.reservation.id, error.message)
+        gone = _find_places(known, over)
+        return Recall(tuple(told), tuple(over), _find_places(known, rows) - gone, gone)
+
+    def end(self, recall: Recall, now: datetime, claim: Claim) -> None:
+        """Write that hosts are not lent any more, after what their servers were told is settled."""
+        self._store.end(claim.token, recall.over, at=now)
 
     def _find_lenders(self, rows: tuple[LentHost, ...], now: datetime) -> Iterator[Lender]:
         ids = self._store.list_lenders({row.reservation_id for row in rows})
@@ -78,7 +100,8 @@ class LendingWork:
                 known = self._runtime.types.get(task.reservation.resource_type)
                 if known is None or task.reservation.status is not ReservationStatus.ACTIVE:
                     continue
-                keep = known.kept_from_lending(task)
+                # Without notices nothing is lent, and what was lent before is taken back.
+                keep = known.kept_from_lending(task) if self._runtime.settings.preemption_notice else None
                 if lent or keep is not None:
                     yield Lender(task, known, keep, lent)
 
@@ -109,17 +132,28 @@ class LendingWork:
         hosts = frozenset(resource.id for resource in task.resources)
         return plan_lending(hosts, idle, lender.lent, rules, now=now, until=until)
 
-    def _take_back(self, lender: Lender, now: datetime, claim: Claim) -> Iterator[Preemption]:
-        task, over = lender.task, []
-        reservation = task.reservation
-        resources = {resource.id: resource for resource in task.resources}
-        for id_, lent in lender.lent.items():
-            if id_ not in resources:
-                # It was given away, and emptied before.
-                over.append(lent)
-            elif lent.ends_at is not None and lent.ends_at > now:
-                for server in lender.type.recall(task, resources[id_], lent.ends_at):
+    def _tell(self, lender: Lender, now: datetime) -> Iterator[Preemption]:
+        """Ensure that servers on hosts that are taken back say when they go; yield what they were told."""
+        reservation = lender.task.reservation
+        for resource in lender.task.resources:
+            lent = lender.lent.get(resource.id)
+            if lent is not None and lent.ends_at is not None and lent.ends_at > now:
+                for server in lender.type.recall(lender.task, resource, lent.ends_at):
                     yield Preemption(server, reservation.id, reservation.resource_type, lent.ends_at)
-            elif lent.ends_at is not None and not lender.type.take_back(task, resources[id_]):
-                over.append(lent)
-        self._store.end(claim.token, over, at=now)
+
+    def _take_back(self, lender: Lender, now: datetime) -> Iterator[LentHost]:
+        """Ensure that servers go whose time is over; yield the hosts that are back."""
+        resources = {resource.id: resource for resource in lender.task.resources}
+        for id_, lent in lender.lent.items():
+            # One that the reservation does not have any more was emptied when it was given away.
+            if id_ not in resources:
+                yield lent
+            elif lent.ends_at is not None and lent.ends_at <= now:
+                if not lender.type.take_back(lender.task, resources[id_]):
+                    yield lent
+
+
+def _find_places(told: Collection[Preemption], hosts: Collection[LentHost]) -> frozenset[PreemptedPlace]:
+    """Return the places on these lent hosts of which servers were told."""
+    pairs = {(host.reservation_id, host.resource_id) for host in hosts}
+    return frozenset(p.place for p in told if (p.reservation_id, p.server.resource_id) in pairs)

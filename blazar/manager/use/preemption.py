@@ -22,7 +22,7 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost
 from blazar.model.base.log_lines import log_level
 from blazar.model.journal.object_entries import tell_preemption
-from blazar.model.use.preemption import PreemptedPlace, Preemption, compare_notices
+from blazar.model.use.preemption import NoticeChanges, PreemptedPlace, Preemption, compare_notices
 from blazar.resources.contract.values import Task
 
 LOG = logging.getLogger(__name__)
@@ -48,7 +48,8 @@ class PreemptionWork(TurnWork):
         self._closed: frozenset[PreemptedPlace] = frozenset()
 
     def _is_needed(self) -> bool:
-        return bool(self._notice)
+        # What was lent is taken back after notices were switched off.
+        return bool(self._notice) or bool(self._runtime.store.lending.read())
 
     def work(self, claimed: datetime, claim: Claim) -> None:
         """Look at what starts within the notice. StoreUnavailable."""
@@ -67,14 +68,20 @@ class PreemptionWork(TurnWork):
         known = self._store.read()
         starts = tuple(self._find_starts(now))
         seen = [preemption for task in starts for preemption in self._give_notice(task)]
-        recalled = list(self._lending.progress(now, claim))
-        coming = frozenset(place for task in starts for place in _list_places(task))
-        coming |= {preemption.place for preemption in recalled}
-        changes = compare_notices(known, [*seen, *recalled], coming, now)
+        recall = self._lending.progress(now, claim, known.values())
+        coming = frozenset(place for task in starts for place in _list_places(task)) | recall.coming
+        coming |= {preemption.place for preemption in recall.told}
+        if not self._notice:
+            # Who was told before notices were switched off goes all the same.
+            coming |= {preemption.place for preemption in known.values()}
+        changes = compare_notices(known, [*seen, *recall.told], coming, now, gone=recall.gone)
         self._withdraw_notices(changes.stale, {place for place in self._closed - coming if place.starts_at > now})
         self._closed = coming
-        if changes.is_empty:
-            return
+        if not changes.is_empty:
+            self._write(changes, now, claim)
+        self._lending.end(recall, now, claim)
+
+    def _write(self, changes: NoticeChanges, now: datetime, claim: Claim) -> None:
         entries = [tell_preemption(preemption, at=now) for preemption in changes.new]
         entries += [tell_preemption(preemption, at=now, withdrawn=True) for preemption in changes.stale]
         over = [preemption.server.id for preemption in (*changes.over, *changes.stale)]
@@ -83,7 +90,7 @@ class PreemptionWork(TurnWork):
 
     def _find_starts(self, now: datetime) -> Iterator[Task]:
         """Yield the reservations that start within the notice, or before the next look at it."""
-        ids = self._store.list_starts(now, now + self._notice + STEP)
+        ids = self._store.list_starts(now, now + self._notice + STEP) if self._notice else ()
         found = self._runtime.store.leases.load_starts(ids, now=now) if ids else {}
         for seen in found.values():
             for task in tasks_of(seen.lease, seen.allocations, seen.resources):

@@ -64,11 +64,13 @@ def compare_notices(
     seen: Iterable[Preemption],
     coming: Collection[PreemptedPlace],
     now: datetime,
+    *,
+    gone: Collection[PreemptedPlace] = (),
 ) -> NoticeChanges:
     """Return how what was told, by server, differs from what a look has ``seen`` in the places that are needed.
 
     A server in several places is told of the first need. One that was not seen in a place that is still needed was not
-    asked for, or is gone: nothing is taken back.
+    asked for, or is gone: nothing is taken back. Nor is it in places whose servers are ``gone``.
     """
     first: dict[str, Preemption] = {}
     for preemption in sorted(seen, key=lambda preemption: preemption.ends_at):
@@ -77,6 +79,6 @@ def compare_notices(
     others = [preemption for id_, preemption in known.items() if id_ not in first]
     return NoticeChanges(
         new=tuple(p for id_, p in first.items() if before.get(id_) != p.ends_at),
-        stale=tuple(p for p in others if p.ends_at > now and p.place not in coming),
-        over=tuple(p for p in known.values() if p.ends_at <= now),
+        stale=tuple(p for p in others if p.ends_at > now and p.place not in coming and p.place not in gone),
+        over=tuple(p for p in known.values() if p.ends_at <= now or (p.place in gone and p.server.id not in first)),
     )
