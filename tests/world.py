@@ -218,17 +218,18 @@ class World:
         *,
         store: Store | None = None,
         types: Sequence[Callable[[Cloud, HostSettings], ResourceType]] | None = None,
+        settings: Settings | None = None,
     ) -> ManagerService:
         """Return one more manager on the same database and cloud, with claims of its own.
 
         ``store`` is the database as this manager sees it, ``types`` are the types that it offers; by default both are
-        as for the others.
+        as for the others, and so are its settings.
         """
         cloud = self.simulated.cloud
         return ManagerService(
             store or self.store,
             self.clock,
-            self.settings,
+            settings or self.settings,
             Plugins(
                 tuple(make(cloud, self.host_settings) for make in (self._types if types is None else types)),
                 self._kinds(cloud, self.host_settings),

@@ -193,7 +193,7 @@ class Updates:
                 asked = replace(asked, quotas=more.needed)
             except UsageNeeded as needed:
                 reservation = needed.task.reservation
-                in_use = self._runtime.type_of(reservation).in_use(needed.task)
+                in_use = self._runtime.type_of(reservation).occupied(needed.task)
                 asked = replace(asked, usage={**asked.usage, reservation.id: in_use})
         raise Contention(f"the reservations of lease {lease_id} kept changing; please retry")
 

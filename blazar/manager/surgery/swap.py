@@ -49,13 +49,13 @@ class Swapper:
         if task.reservation.status is not ReservationStatus.ACTIVE:
             return
         kind = self._runtime.type_of(task.reservation)
-        if not kind.in_use(replace(task, resources=(host,))).get(host.id):
+        if not kind.occupied(replace(task, resources=(host,))).get(host.id):
             return
         servers = kind.users(task, host)
         listed = ", ".join(servers[:MOST_NAMED]) or "some that are not yours"
         raise Conflict(
             f"servers run on host {request.host}: {listed}; move or delete them first, a reservation in use gives up "
-            "empty hosts only",
+            f"empty hosts only{kind.advise_lender(task)}",
             code="host_has_servers",
             at="/host",
             data={"servers": list(servers[:MOST_NAMED])},

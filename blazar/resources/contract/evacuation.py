@@ -144,6 +144,10 @@ class Lends:
         """Return how many of the unused resources are kept while others are lent; None if none are to be lent."""
         return None
 
+    def advise_lender(self, task: Task) -> str:
+        """Return how a lender gets rid of servers of others, as the end of a sentence; empty if nothing is lent."""
+        return ""
+
     def list_unused(self, task: Task) -> frozenset[int]:
         """Return the resources that the reservation does not use, by calendar id; lent ones, too. CloudError."""
         return frozenset()

@@ -27,6 +27,10 @@ class ReportsUse:
         """Return the count in use of each resource, by calendar id; what is in use is not replaced."""
         return {}
 
+    def occupied(self, task: Task) -> Mapping[int, int]:
+        """Return the count of what keeps each resource from being given up: what is in use, and what is lent."""
+        return self.in_use(task)
+
     def users(self, task: Task, resource: Resource) -> tuple[str, ...]:
         """Return the ids of the servers on a resource of a reservation in use; of other projects none."""
         return ()

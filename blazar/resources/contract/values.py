@@ -179,7 +179,7 @@ class Given:
 
 
 class UsageNeeded(Exception):
-    """The demand of a change depends on what is in use: read that (``ReportsUse.in_use``), then retry.
+    """The demand of a change depends on what is in use: read that (``ReportsUse.occupied``), then retry.
 
     Raised while the calendar is locked, so that no call to the cloud is made there.
     """

@@ -45,6 +45,13 @@ def read_lending(given: Mapping[str, object]) -> int | None:
     return keep
 
 
+def advise_lender(task: Task) -> str:
+    """Return how preemptible servers leave hosts of a reservation, as the end of a sentence; empty if it lends none."""
+    if read_lending(task.reservation.parameters.values) is None:
+        return ""
+    return f"; preemptible servers, to which idle hosts are lent, go with notice once {LEND} is null"
+
+
 def is_guest(server: Server, task: Task) -> bool:
     """Return whether a server on a host of a reservation is there only because the host is lent."""
     return is_preemptible(server) and server.project_id != task.lease.project_id

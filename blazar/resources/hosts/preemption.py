@@ -24,7 +24,7 @@ from blazar.resources.contract.parameters import service_names
 from blazar.resources.contract.values import Action, Task
 from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.aggregates.reservations import CLOSED
-from blazar.resources.hosts.lending import HostLending, without_guests
+from blazar.resources.hosts.lending import HostLending, advise_lender, without_guests
 from blazar.resources.hosts.parameters import HostParameters
 from blazar.resources.hosts.preemptibles import is_preemptible
 from blazar.resources.hosts.snapshots import Snapshots
@@ -136,6 +136,10 @@ class HostLends(Lends):
         if self.action(task.reservation.parameters) is Action.MIGRATION:
             return None
         return HostParameters.of(task.reservation.parameters).kept_from_lending
+
+    def advise_lender(self, task: Task) -> str:
+        """Return how preemptible servers are sent away, as the end of a sentence; empty if nothing is lent."""
+        return advise_lender(task)
 
     def list_unused(self, task: Task) -> frozenset[int]:
         """Return the hosts on which nothing runs but servers to which they are lent."""

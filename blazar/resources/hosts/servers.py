@@ -28,6 +28,10 @@ class WholeHostUse(ReportsUse):
         used = (r for r in task.resources if without_guests(self._on_host(r), task))
         return dict.fromkeys((resource.id for resource in used), 1)
 
+    def occupied(self, task: Task) -> Mapping[int, int]:
+        """Return a count of 1 for each host that runs servers, also of those to whom it is lent."""
+        return dict.fromkeys((resource.id for resource in task.resources if self._on_host(resource)), 1)
+
     def _on_host(self, resource: Resource) -> tuple[Server, ...]:
         return self._compute.servers_on(str(resource.attributes["service_name"]))
 

@@ -11,6 +11,7 @@ from blazar.model.base.reasons import spell_count
 from blazar.model.calendar.topology import Topology, describe_topology, do_lie
 from blazar.model.resources.resource import Resource
 from blazar.resources.contract.values import Task, UsageNeeded
+from blazar.resources.hosts.lending import advise_lender
 
 _NAMED = 10
 """More hosts than this are not named in a refusal."""
@@ -42,7 +43,8 @@ def _check_named(task: Task, named: Collection[Resource]) -> None:
     if task.in_use is None:
         raise UsageNeeded(used)
     if busy := [resource for resource in named if task.in_use.get(resource.id)]:
-        raise _busy_error(busy, "a reservation in use gives up empty hosts only", "/give_up")
+        rule = f"a reservation in use gives up empty hosts only{advise_lender(task)}"
+        raise _busy_error(busy, rule, "/give_up")
 
 
 def _choose_by_count(task: Task, count: int) -> list[Resource]:
@@ -50,7 +52,7 @@ def _choose_by_count(task: Task, count: int) -> list[Resource]:
         raise UsageNeeded(task)
     busy = [resource for resource in task.resources if task.in_use.get(resource.id)]
     if len(busy) > count:
-        left = f"max can be {len(busy)} at least"
+        left = f"max can be {len(busy)} at least{advise_lender(task)}"
         raise _busy_error(busy, left, "/max")
     # What was emptied for the lease only its end returns to those who had it.
     bound = [resource for resource in task.resources if resource.evacuable and resource not in busy]

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to lent hosts and their guests when the lease changes, its end comes early, or the cloud is away."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from blazar.manager.common.settings import Settings
+from blazar.model.base.errors import CloudUnavailable, Conflict
+from blazar.model.leases.requests import Actor, ReservationChange
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.surgery import SwapRequest, Terms
+from tests.manager.use.test_lending import (
+    AFTER,
+    MINUTE,
+    SECOND,
+    lending,
+    lending_world,
+    lent,
+    own_server,
+    pass_time,
+    started,
+)
+from tests.manager.use.test_notice import journal, look, metadata, servers, told
+from tests.world import World
+
+ROOT = Actor("root", "admin", operator=True)
+
+
+@pytest.fixture
+def world(sqlite) -> World:
+    return lending_world(sqlite)
+
+
+def with_guest(world: World, count: int = 2, host=min):
+    lease = started(world, lending(count, keep=0))
+    pass_time(world, AFTER + 2 * MINUTE)
+    found = host(lent(world))
+    world.simulated.users.boot_preemptible("spot", host=found, project_id="art")
+    return lease, found
+
+
+def test_guests_are_not_told_that_they_stay_when_the_cloud_does_not_answer(world):
+    lease, host = with_guest(world)
+    own_server(world, lease, host)
+    pass_time(world, MINUTE, step=15 * SECOND)
+    assert len(told(world)) == 1
+    world.faults.fail_before("servers_on", CloudUnavailable("away"), times=1)
+    pass_time(world, MINUTE, step=15 * SECOND)
+    assert [entry[0] for entry in journal(world)] == ["before_end"]
+    assert metadata(world, "spot")["blazar:ends_at"]
+    assert len(told(world)) == 1
+
+
+def test_guests_are_not_told_that_they_stay_when_the_lease_is_deleted(world):
+    lease, host = with_guest(world)
+    own_server(world, lease, host)
+    pass_time(world, MINUTE, step=15 * SECOND)
+    world.manager.leases.delete(lease.id)
+    for _ in range(4):
+        world.run()
+        world.clock.by(seconds=15)
+        look(world)
+    assert servers(world) == []
+    assert [entry[0] for entry in journal(world)] == ["before_end"]
+    assert world.store.preemption.read() == {}
+
+
+def test_a_lease_that_shrinks_gives_up_hosts_without_guests_first(world):
+    lease, host = with_guest(world, 3, host=max)
+    world.resize(lease, min=1, max=1)
+    assert world.hosts_of(lease) == {host}
+
+
+def test_a_host_with_guests_is_named_when_it_cannot_be_given_up(world):
+    lease, host = with_guest(world)
+    change = ReservationChange(lease.reservations[0].id, {}, give_up=(host,))
+    with pytest.raises(Conflict, match="once lend_beyond is null") as refused:
+        world.change(lease, reservations=(change,), asked_by=ROOT)
+    assert (refused.value.code, refused.value.pointer) == ("host_has_servers", "/reservations/0/give_up")
+    world.run()
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert host in world.hosts_of(lease)
+
+
+def test_a_host_with_guests_is_not_swapped(world):
+    lease, host = with_guest(world)
+    with pytest.raises(Conflict, match="once lend_beyond is null") as refused:
+        world.manager.surgery.swap(lease.id, SwapRequest(lease.reservations[0].id, host), Terms(ROOT))
+    assert refused.value.code == "host_has_servers"
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+
+
+def test_hosts_are_taken_back_when_operators_switch_notices_off(sqlite):
+    world = lending_world(sqlite)
+    with_guest(world)
+    settings = Settings(claim_ttl=timedelta(seconds=30), promises=0)
+    world.manager = world.another_manager(settings=settings)
+    pass_time(world, 3 * MINUTE, step=15 * SECOND)
+    assert (lent(world), servers(world), world.store.lending.read()) == (set(), [], ())
