@@ -148,9 +148,10 @@ class LendingWork:
             # One that the reservation does not have any more was emptied when it was given away.
             if id_ not in resources:
                 yield lent
-            elif lent.ends_at is not None and lent.ends_at <= now:
-                if not lender.type.take_back(lender.task, resources[id_]):
-                    yield lent
+                continue
+            due = lent.ends_at is not None and lent.ends_at <= now
+            if due and not lender.type.take_back(lender.task, resources[id_]):
+                yield lent
 
 
 def _find_places(told: Collection[Preemption], hosts: Collection[LentHost]) -> frozenset[PreemptedPlace]:
