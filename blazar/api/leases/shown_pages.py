@@ -37,9 +37,13 @@ class ShownPages:
         self._bytes = 0
         self._lock = threading.Lock()
 
+    def __len__(self) -> int:
+        """Return how many pages are kept."""
+        return len(self._pages)
+
     @property
     def size(self) -> int:
-        """The approximate size in bytes."""
+        """The approximate size in bytes, with the questions."""
         return self._bytes
 
     def find(self, question: Hashable) -> Texts:
@@ -57,10 +61,16 @@ class ShownPages:
             self._bytes = 0
 
     def keep(self, question: Hashable, texts: Texts) -> None:
-        """Keep the leases of an answer, instead of those before; pages that nobody asked for longest give way."""
-        size = sum(len(text) + _OVERHEAD for text in texts.values())
+        """Keep the leases of an answer, instead of those before; pages that nobody asked for longest give way.
+
+        Of an answer without leases there is nothing to keep.
+        """
+        size = len(str(question)) + sum(len(text) + _OVERHEAD for text in texts.values())
         with self._lock:
-            self._bytes += size - self._pages.pop(question, (_NOTHING, 0))[1]
+            self._bytes -= self._pages.pop(question, (_NOTHING, 0))[1]
+            if not texts:
+                return
+            self._bytes += size
             self._pages[question] = texts, size
             while self._bytes > self._most_bytes:
                 self._bytes -= self._pages.popitem(last=False)[1][1]

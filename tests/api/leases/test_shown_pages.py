@@ -104,9 +104,9 @@ def test_pages_that_are_kept_are_the_last_ones_and_never_too_many(answers):
     for question, sizes in answers:
         texts = {LeaseMark(str(number), 1, 0): "x" * size for number, size in enumerate(sizes)}
         pages.keep(question, texts)
-        asked = [(q, t) for q, t in asked if q != question] + [(question, texts)]
+        asked = [(q, t) for q, t in asked if q != question] + [(question, texts)] * bool(texts)
         left = dict(asked)
-        while sum(len(text) + 400 for texts in left.values() for text in texts.values()) > 8000:
+        while len(left) + sum(len(text) + 400 for texts in left.values() for text in texts.values()) > 8000:
             del left[next(iter(left))]
         asked = list(left.items())
         assert pages.size <= 8000
@@ -114,3 +114,15 @@ def test_pages_that_are_kept_are_the_last_ones_and_never_too_many(answers):
         # To look at them in order leaves them in this order.
         for q, _ in asked:
             pages.find(q)
+
+
+def test_questions_that_have_no_answer_or_are_long_do_not_fill_the_memory():
+    pages = ShownPages(most_bytes=8000)
+    for number in range(1000):
+        pages.keep(f"name={number}", {})
+    assert pages.size == 0
+    assert len(pages) == 0
+    for number in range(1000):
+        pages.keep(f"name={number}{'x' * 3000}", {LeaseMark("a", 1, 0): "{}"})
+    assert pages.size <= 8000
+    assert len(pages) == 2
