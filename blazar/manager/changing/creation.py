@@ -100,28 +100,40 @@ class CreationGrant:
         whole = all(request.demand.per_instance is None for request in self._new.placement_requests)
         return whole and not (self._has_names or self.enforcement_checks or self._evacuated or self._new.max_price)
 
-    def find(self, attempt: int, in_flight: frozenset[int] = frozenset()) -> AllocationPlan:
+    def find(self, attempt: int) -> AllocationPlan:
         """Find resources, in the first region that has enough, or else in which others that have not started make room.
 
-        Nobody makes room while resources are ``in_flight``: these count as taken. NotEnoughResources says what the
-        first region lacks. SomebodyWaits if nobody was expected to.
+        NotEnoughResources says what the first one lacks. SomebodyWaits if nobody was expected to.
         """
         refused: list[tuple[Turn, NotEnoughResources]] = []
         self.moved = ()
         for turn in self._turns:
             try:
-                plan = self._found(turn, attempt, in_flight)
+                plan = self._found(turn, attempt)
             except NotEnoughResources as error:
                 refused.append((turn, error))
             else:
                 self._new, self._turn = turn.new, turn
                 return plan
-        for turn, missing in () if in_flight else refused:
+        for turn, missing in refused:
             found = self._find_by_moves(turn, missing, attempt)
             if found is not None:
                 self._new, self._turn, self.moved = turn.new, turn, found.moved
                 return found.plan
         raise refused[0][1]
+
+    def find_beside(self, in_flight: frozenset[int]) -> AllocationPlan:
+        """Find all that is asked for in the first region, while resources are ``in_flight``: these count as taken.
+
+        What is less, or elsewhere, may be for want of what is in flight for another time. NotEnoughResources,
+        SomebodyWaits if nobody was expected to.
+        """
+        turn, self.moved = self._turns[0], ()
+        plan = self._found(turn, 0, in_flight)
+        if len(plan.allocations) < sum(request.demand.max_count for request in turn.new.placement_requests):
+            raise NotEnoughResources("there may be more once others are written")
+        self._new, self._turn = turn.new, turn
+        return plan
 
     def _find_by_moves(self, turn: Turn, refused: NotEnoughResources, attempt: int) -> RepackedPlan | None:
         lease, requests = turn.new.lease, turn.new.placement_requests

@@ -162,12 +162,13 @@ class LeaseCreator:
             # What those who wait leave to others has changed.
             grant.take(self._waiting_list.turns(grant.options))
         try:
-            plan = grant.find(attempt, in_flight)
+            plan = grant.find_beside(in_flight) if in_flight else grant.find(attempt)
             if grant.new.max_price is not None:
                 self._quote(grant, plan)
             return grant.propose(plan)
         except NotEnoughResources as error:
-            if grant.confined:
+            # Beside what is in flight nothing was taken yet: who waits for it may get it.
+            if grant.confined and not in_flight:
                 raise StaleCalendar("what nobody waits for was taken meanwhile") from error
             raise
 

@@ -13,8 +13,10 @@ import pytest
 from blazar.manager.common.settings import Settings
 from blazar.model.base.errors import NotEnoughResources, StaleCalendar, UsageDenied
 from blazar.model.leases.limits import Bounds
+from blazar.model.leases.states import LeaseStatus
 from blazar.store.booking.bookings import BookingStore
 from tests.fencing.stage import until
+from tests.manager.regions.world import TwoRegions
 from tests.promises import check_promises
 from tests.world import NOON, World, a_host, instances
 
@@ -138,6 +140,48 @@ def test_what_cannot_be_placed_beside_a_write_waits_for_it(world, monkeypatch, o
         else:
             assert second.result(PATIENCE)
     check_promises(world.store, since=NOON)
+
+
+def test_who_may_get_more_once_others_are_written_for_another_time_waits_for_it(world, monkeypatch):
+    gate = Gate(monkeypatch)
+    with threads(gate) as pool:
+        first = pool.submit(book, world)
+        gate.wait_for(1)
+        later = pool.submit(world.lease, a_host(1, 3), start=DAY + 24 * HOUR)
+        assert is_waiting(later)
+        gate.open()
+        assert first.result(PATIENCE)
+        assert len(held(world, later.result(PATIENCE))) == 3
+    check_promises(world.store, since=NOON)
+
+
+def test_where_somebody_waits_who_may_have_only_what_is_being_written_waits_for_that(engine, monkeypatch):
+    world = World(engine, settings=Settings(booking_attempts=2))
+    world.lease(a_host(3))
+    waits = world.lease(a_host(3), wait=12 * HOUR)
+    assert waits.status is LeaseStatus.WAITING
+    gate = Gate(monkeypatch)
+    with threads(gate) as pool:
+        first = pool.submit(book, world)
+        gate.wait_for(1)
+        second = pool.submit(book, world)
+        assert is_waiting(second)
+        gate.open()
+        assert len(set(held(world, first.result(PATIENCE), second.result(PATIENCE)))) == 2
+    check_promises(world.store, since=NOON)
+
+
+def test_a_region_that_has_enough_is_not_passed_over_for_what_is_being_written_for_another_time(engine, monkeypatch):
+    world = TwoRegions(engine)
+    gate = Gate(monkeypatch)
+    with threads(gate) as pool:
+        first = pool.submit(book, world)
+        gate.wait_for(1)
+        both = pool.submit(world.lease, a_host(2), start=DAY + 24 * HOUR)
+        assert is_waiting(both)
+        gate.open()
+        assert first.result(PATIENCE)
+        assert world.regions_of(both.result(PATIENCE)) == ["R1", "R1"]
 
 
 def test_a_change_waits_for_what_is_being_written_and_new_leases_for_it(world, monkeypatch):
