@@ -108,6 +108,13 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         panel("Bookings", "ops", rates("blazar_bookings_total", "kind", "outcome")),
         panel("Time of a booking", "s", *quantiles("blazar_booking_duration_seconds")),
         panel("Bookings that are tried again", "ops", rates("blazar_booking_retries_total", "cause")),
+        panel(
+            "Searches for hosts that others leave",
+            "ops",
+            rates("blazar_repackings_total", "outcome"),
+            ("sum (rate(blazar_repacked_leases_total[$__rate_interval]))", "leases that got others"),
+        ),
+        panel("Time of such a search", "s", *quantiles("blazar_repack_duration_seconds")),
         panel("Leases", "short", most("blazar_leases", "lease_kind", "status")),
         panel("Checks by filters", "ops", rates("blazar_enforcement_requests_total", "filter", "call", "outcome")),
         panel("Time of a check, 95 %", "s", quantile(0.95, "blazar_enforcement_request_duration_seconds", "filter")),

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import psycopg
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.moments import Duration
@@ -280,7 +281,10 @@ def test_the_data_of_a_resource():
 def test_the_size_of_an_allocation():
     allocation = Allocation(HOST, 7, "l", "r", Window(NOON, NOON + HOUR), 2, SIZE)
     whole = replace(allocation, per_instance=None)
-    written = []
-    connection = SimpleNamespace(execute=lambda _, made: written.extend(made))
+    sent = []
+    # A driver that names its parameters.
+    connection = SimpleNamespace(dialect=psycopg.dialect(), exec_driver_sql=lambda _, values: sent.append(values))
     allocation_writes.insert(connection, [allocation, whole], timedelta(0))
-    assert [stored(row["per_instance"]) for row in written] == ['{"MEMORY_MB": 2048, "VCPU": 4}', "null"]
+    ((first, second),) = ((values["per_instance_0"], values["per_instance_1"]) for values in sent)
+    assert first.obj == {"MEMORY_MB": 2048, "VCPU": 4}
+    assert second is None

@@ -31,7 +31,7 @@ def world(sqlite) -> World:
 @pytest.mark.parametrize(
     ("reservation", "field", "value"),
     [
-        (a_host(2), "max", 1),
+        (a_host(2), "max", 0),
         (a_host(), "resource_properties", '["==", "$vcpus", "1"]'),
         (instances(), "vcpus", 4),
         (instances(), "affinity", "perhaps"),
