@@ -16,7 +16,7 @@ from blazar.model.base.clock import to_second, zulu
 from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, NotFound, check_revision
 from blazar.model.leases.reservation import Reservation
 from blazar.model.resources.changes import Disabling, Registration, ResourceChange
-from blazar.model.resources.pools import find_wrong_number
+from blazar.model.resources.pools import find_declared_twice, find_wrong_number
 from blazar.model.resources.resource import (
     HOST,
     Resource,
@@ -48,6 +48,7 @@ class ResourceRegistry:
         """Register a resource that is not in use. If this fails, changes of the cloud are undone."""
         request = plain.located(request)
         _check_keys(plain, request.capabilities)
+        _check_declared_once(plain, request.capabilities)
         disabling = self._dated(request.disabling)
         with scope(limit=self._runtime.settings.request_limit):
             in_cloud = plain.find(request)
@@ -90,6 +91,7 @@ class ResourceRegistry:
             raise InvalidInput("nothing to change: give at least one capability as key and value")
         _check_keys(plain, change.capabilities)
         resource = self._store.one(plain.kind, resource_id)
+        _check_declared_once(plain, {**resource.capabilities, **change.capabilities})
         details: ResourceDetails | None = None
         if change.attributes:
             details = details_with(plain, resource, change.attributes)
@@ -241,3 +243,11 @@ def _check_keys(kind: Kind, capabilities: Mapping[str, str | None]) -> None:
             raise InvalidInput(sentence, at=f"/properties/{key}")
         if kind.kind == HOST and (wrong := find_wrong_number(key, capabilities[key])):
             raise InvalidInput(f"{key[:80]} is {capabilities[key]!r:.80}; {wrong}", at=f"/properties/{key}")
+
+
+def _check_declared_once(kind: Kind, capabilities: Mapping[str, str | None]) -> None:
+    """Raise InvalidInput if a host would declare the cards of one class twice, so that nobody can tell how many."""
+    kept = {name: value for name, value in capabilities.items() if value is not None}
+    if kind.kind == HOST and (twice := find_declared_twice(kept)) is not None:
+        sentence = f"{twice[0]} and {twice[1]} declare the same cards; remove one of them"
+        raise InvalidInput(sentence, at=f"/properties/{twice[1]}")

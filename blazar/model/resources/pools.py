@@ -75,6 +75,23 @@ def find_wrong_number(name: str, value: str | None) -> str:
     return "it declares how many PCI devices of the alias the host has, a whole number of at most 9999"
 
 
+def find_declared_twice(capabilities: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return two capabilities that declare devices of one class, as ``pci:a100`` and ``pci:A100``; None if none do."""
+    known: dict[str, str] = {}
+    for name in sorted(capabilities):
+        if name.startswith(DECLARED):
+            first = known.setdefault(declared_class(name.removeprefix(DECLARED)), name)
+            if first != name:
+                return first, name
+    return None
+
+
+def find_fewer_cards(before: Mapping[str, str], after: Mapping[str, str]) -> frozenset[str]:
+    """Return the classes of which the capabilities of a host declare fewer devices than before."""
+    left = declared_cards(after)
+    return frozenset(name for name, amount in declared_cards(before) if left.get(name) < amount)
+
+
 def declared_cards(capabilities: Mapping[str, str]) -> Amounts:
     """Return the devices that the capabilities of a host declare; a value that is no number declares none."""
     found = {

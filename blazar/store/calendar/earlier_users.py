@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.leases.states import LeaseStatus
+from blazar.store.resources.inventory import read_declared
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import allocations, leases, resources
 
@@ -125,10 +126,11 @@ def _find_full(
         ),
         {"now": now, "since": now - cleaning - _SECOND} if cleaning else {},
     )
+    declared = read_declared(connection, ids)
     taken: dict[int, Amounts] = defaultdict(Amounts)
     capacities: dict[int, Amounts] = {}
     for id_, capacity, count, per_instance in rows:
-        capacities[id_] = Amounts.of(capacity)
+        capacities[id_] = Amounts.of(capacity) + declared.get(id_, Amounts())
         taken[id_] += Amounts.of(per_instance or {}).times(count)
     return frozenset(id_ for id_, sum_ in taken.items() if any(n > capacities[id_].get(name) for name, n in sum_))
 

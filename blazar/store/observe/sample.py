@@ -17,7 +17,9 @@ from blazar.model.leases.states import LeaseStatus
 from blazar.model.power.classes import POWERED
 from blazar.model.power.states import PowerState
 from blazar.model.problems.problems import ProblemKind
+from blazar.model.resources.pools import declared_cards
 from blazar.store.observe.deliveries import Deliveries, read_deliveries
+from blazar.store.resources.inventory import IS_DECLARATION
 from blazar.store.sql.tables import (
     allocations,
     events,
@@ -89,8 +91,11 @@ class SampleStore:
                 resources=_count(connection, _select_resources(now)),
                 properties=_count(connection, _select_properties(now, properties)) if properties else {},
                 power=_count(connection, _POWER),
-                capacity=_add_up(connection.execute(_CAPACITY).all()),
-                allocated=_add_up(connection.execute(_select_allocated(now)).all()),
+                capacity=_add_up(connection.execute(_CAPACITY).all(), connection.execute(_DECLARED).all()),
+                allocated=_add_up(
+                    connection.execute(_select_allocated(now)).all(),
+                    connection.execute(_select_declared_of_whole(now)).all(),
+                ),
                 waiting=_read_backlogs(connection, _WAITING, now),
                 messages=messages,
                 undelivered=undelivered,
@@ -144,6 +149,21 @@ _CAPACITY = (
     .where(_REGISTERED)
     .group_by(resources.c.kind, resources.c.region, _AMOUNTS)
 )
+# Declared cards are in no row of a resource.
+_DECLARATION = (resources.c.kind, resources.c.region, resource_properties.c.name, resource_capabilities.c.value)
+_DECLARED = (
+    sa.select(*_DECLARATION, sa.func.count())
+    .join(resource_capabilities, resource_capabilities.c.resource_id == resources.c.id)
+    .join(resource_properties, resource_properties.c.id == resource_capabilities.c.property_id)
+    .where(_REGISTERED, IS_DECLARATION)
+    .group_by(*_DECLARATION)
+)
+
+
+def _select_declared_of_whole(now: datetime) -> sa.Select[Any]:
+    a = allocations.c
+    held = (a.released_at.is_(None), a.starts_at <= now, a.per_instance.is_(None))
+    return _DECLARED.join(allocations, a.resource_id == resources.c.id).where(*held)
 
 
 def _select_due(now: datetime) -> sa.Select[Any]:
@@ -223,10 +243,16 @@ def _count(connection: Connection, query: sa.Select[Any]) -> Mapping[Any, int]:
     return {tuple(key): int(number) for *key, number in connection.execute(query)}
 
 
-def _add_up(rows: Iterable[Sequence[Any]]) -> Mapping[tuple[str, ...], float]:
-    """Return the sums of amounts by kind, region and class, of rows with a JSON object of amounts and a number."""
+def _add_up(rows: Iterable[Sequence[Any]], declarations: Iterable[Sequence[Any]]) -> Mapping[tuple[str, ...], float]:
+    """Return the sums of amounts by kind, region and class, of rows with a JSON object of amounts and a number.
+
+    ``declarations`` have a property and its value instead.
+    """
     sums: dict[tuple[str, ...], float] = defaultdict(float)
     for kind, region, amounts, number in rows:
         for resource_class, amount in json.loads(amounts or "{}").items():
+            sums[kind, region, resource_class] += amount * int(number)
+    for kind, region, name, value, number in declarations:
+        for resource_class, amount in declared_cards({name: value}):
             sums[kind, region, resource_class] += amount * int(number)
     return dict(sums)

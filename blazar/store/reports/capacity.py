@@ -32,6 +32,7 @@ from blazar.model.reports.states import (
 from blazar.model.resources.resource import ResourceKind, is_evacuable
 from blazar.store.calendar.uses import LeasesRead, UsesView
 from blazar.store.resources.catalog import CatalogCache
+from blazar.store.resources.inventory import read_declared
 from blazar.store.sql.tables import capacity_days, journal, resource_capabilities, resource_properties, resources
 from blazar.store.sql.transactions import Transactions
 
@@ -62,7 +63,7 @@ class CapacityStore:
     ) -> tuple[TracedResource, ...]:
         """Return the resources of a period that is over, with their states in it and the properties of these names.
 
-        Those that the calendar shows to a project today, or all that were registered. Three statements, and three more
+        Those that the calendar shows to a project today, or all that were registered. Four statements, and three more
         for each kind of resource.
         """
         with self._transactions.reading() as connection:
@@ -85,7 +86,7 @@ class CapacityStore:
     ) -> tuple[TracedResource, ...]:
         """Return the resources of today with what is promised of them in days to come, as if none had failed.
 
-        Two statements, and three more for each kind of resource.
+        Three statements, and three more for each kind of resource.
         """
         period = Window(days[0].start, days[-1].end)
         with self._transactions.reading() as connection:
@@ -171,7 +172,11 @@ def _read_records(
         )
         for resource_id, name, value in connection.execute(values):
             properties[resource_id][name] = value
-    found = {row.id: _Record(row, _condition_of(row, properties[row.id], names)) for row in rows}
+    declared = read_declared(connection)
+    found = {
+        row.id: _Record(row, _condition_of(row, properties[row.id], names, declared.get(row.id, Amounts())))
+        for row in rows
+    }
     if project_id is None:
         return found
     return {
@@ -181,12 +186,14 @@ def _read_records(
     }
 
 
-def _condition_of(row: Any, properties: Mapping[str, str], names: Collection[str]) -> ResourceCondition:
+def _condition_of(
+    row: Any, properties: Mapping[str, str], names: Collection[str], declared: Amounts
+) -> ResourceCondition:
     return ResourceCondition(
         failed=row.failed_since is not None,
         disabled=row.disabled,
         evacuable=is_evacuable(ResourceKind(row.kind), row.attributes),
-        capacity=Amounts.of(row.capacity),
+        capacity=Amounts.of(row.capacity) + declared,
         properties=list_properties(names, properties, row.attributes),
     )
 

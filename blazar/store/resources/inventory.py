@@ -12,7 +12,9 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import NotFound
+from blazar.model.resources.pools import DECLARED, declared_cards
 from blazar.model.resources.resource import Resource, ResourceKind, unknown_resource
 from blazar.store.resources.resource_rows import resource_of
 from blazar.store.sql.rows import chunks
@@ -49,6 +51,9 @@ CATALOG_VERSION = (
 PRICE_VERSION = sa.select(sa.func.max(price_lists.c.version)).scalar_subquery()
 """The version of the last price list."""
 _VERSIONS = sa.select(CATALOG_VERSION, PRICE_VERSION)
+
+IS_DECLARATION = resource_properties.c.name.startswith(DECLARED, autoescape=True)
+"""The condition for properties that may declare cards: some databases take capital letters for the same."""
 
 Versions = tuple[int, int]
 """The version of the catalog of a kind, and that of the last price list; 0 where there is none."""
@@ -170,6 +175,24 @@ def read_capabilities(connection: Connection, resource_id: int) -> Mapping[str, 
         .where(resource_capabilities.c.resource_id == resource_id)
     )
     return dict(tuple(row) for row in rows)
+
+
+def read_declared(connection: Connection, ids: Collection[int] | None = None) -> Mapping[int, Amounts]:
+    """Return the cards that the operators of resources declare, by calendar id, which no row of a resource has.
+
+    One statement.
+    """
+    query = (
+        sa.select(resource_capabilities.c.resource_id, resource_properties.c.name, resource_capabilities.c.value)
+        .join(resource_properties, resource_properties.c.id == resource_capabilities.c.property_id)
+        .where(IS_DECLARATION)
+    )
+    if ids is not None:
+        query = query.where(resource_capabilities.c.resource_id.in_(sorted(ids)))
+    found: dict[int, Amounts] = defaultdict(Amounts)
+    for resource_id, name, value in connection.execute(query):
+        found[resource_id] += declared_cards({name: value})
+    return found
 
 
 def change_resource(connection: Connection, resource_id: int, at: datetime, **columns: object) -> ResourceKind:

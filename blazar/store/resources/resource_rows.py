@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -122,10 +122,12 @@ def read_reservations(connection: Connection, resource_id: int) -> tuple[Reserva
     return tuple(reservation_of(row) for row in rows)
 
 
-def check_capacity(connection: Connection, resource: Resource, at: datetime) -> None:
+def check_capacity(
+    connection: Connection, resource: Resource, at: datetime, *, only: Collection[str] | None = None
+) -> None:
     """Raise Conflict if a resource has less capacity than is promised of it at any time; one statement.
 
-    Who has the whole of it has all that there is.
+    Who has the whole of it has all that there is. With ``only`` no other classes are looked at.
     """
     a = allocations.c
     shared = (a.resource_id == resource.id, a.released_at.is_(None), a.per_instance.is_not(None))
@@ -146,7 +148,7 @@ def check_capacity(connection: Connection, resource: Resource, at: datetime) -> 
             taken[name] += sign * amount
             peak[name] = max(peak[name], taken[name])
     for name, amount in sorted(peak.items()):
-        if amount > (resource.capacity.get(name) or 0):
+        if amount > resource.capacity.get(name) and (only is None or name in only):
             raise Conflict(
                 f"{resource.name} has {amount} {name} promised at one time; give it at least that capacity, or wait "
                 f"until the leases have ended",

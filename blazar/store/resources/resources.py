@@ -17,7 +17,7 @@ from blazar.model.journal.object_entries import tell_property, tell_removal, tel
 from blazar.model.leases.reservation import Reservation
 from blazar.model.power.states import PowerState
 from blazar.model.resources.changes import Disabling, ResourceChange
-from blazar.model.resources.pools import declared_cards
+from blazar.model.resources.pools import declared_cards, find_fewer_cards
 from blazar.model.resources.resource import (
     REGION,
     PropertyValues,
@@ -146,6 +146,8 @@ class ResourceStore:
             (made,) = inventory.load_resources(connection, kind, resources.c.id == resource_id)
             if details is not None:
                 check_capacity(connection, made, at)
+            elif fewer := find_fewer_cards(known, made.capabilities):
+                check_capacity(connection, made, at, only=fewer)
             if before is not None:
                 known_before = replace(before, capabilities=known)
                 write_entry(connection, tell_resource(known_before, made, at=at, by=current().actor))

@@ -15,6 +15,7 @@ from blazar.model.base.errors import Conflict, InvalidInput, NotEnoughResources
 from blazar.model.calendar.cards import Cards, CardSource
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import LeaseStatus
+from blazar.model.reports.capacity import AmountTime, CapacityReportQuestion
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.pools import PCI, CardPool, UnitLimits
 from blazar.model.resources.resource import HOST
@@ -26,6 +27,7 @@ from blazar.resources.hosts.pci_aliases import NO_ALIASES, PciAliases, parse_ali
 from tests.builders import a_host
 from tests.resources.instances.steps import boot, id_of, promised
 from tests.world import NOON, PROJECT, World, flavored, of_hosts
+from tests.world import a_host as a_whole_host
 
 HOUR = timedelta(hours=1)
 A100 = "CUSTOM_PCI_10DE_20B5"
@@ -319,6 +321,58 @@ def test_declared_cards_are_promised_where_placement_knows_none(site):
     assert host.details.inventory.capacity == host.capacity.minus(Amounts.of({"DECLARED_A100": 5}))
     assert not world.refresh_hosts()
     assert world.store.resources.of_kind(HOST)[1].capacity == host.capacity
+
+
+def test_no_fewer_cards_are_declared_than_are_promised(site):
+    world = site({}, pci=aliases(ALIAS, in_placement=False), two=TWO)
+    world.manager.resources.change(HOST, "1", ResourceChange({"pci:a100": "4"}))
+    world.lease(flavored(2, "two"), start=HOUR, hours=1)
+    for fewer in ("3", None):
+        with pytest.raises(Conflict, match="has 4 DECLARED_A100 promised at one time") as refused:
+            world.manager.resources.change(HOST, "1", ResourceChange({"pci:a100": fewer}))
+        assert refused.value.code == "resource_in_use"
+    world.manager.resources.change(HOST, "1", ResourceChange({"pci:a100": "5", "gpu": "yes"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"pci:a100": "4"}))
+    assert world.store.resources.of_kind(HOST)[0].capacity.get("DECLARED_A100") == 4
+
+
+def test_cards_are_declared_once(site):
+    world = site({}, pci=aliases(ALIAS, in_placement=False))
+    world.manager.resources.change(HOST, "1", ResourceChange({"pci:a100": "4"}))
+    with pytest.raises(InvalidInput, match="pci:A100 and pci:a100 declare the same cards; remove one"):
+        world.manager.resources.change(HOST, "1", ResourceChange({"pci:A100": "2"}))
+    world.manager.resources.change(HOST, "1", ResourceChange({"pci:A100": "2", "pci:a100": None}))
+    assert world.store.resources.of_kind(HOST)[0].capacity.get("DECLARED_A100") == 2
+
+
+def test_a_start_beside_late_servers_counts_declared_cards(site):
+    world = site({}, pci=aliases(ALIAS, in_placement=False), one=ONE)
+    world.manager.resources.change(HOST, "1", ResourceChange({"pci:a100": "3"}))
+    late = world.lease(flavored(1, "one"), hours=1)
+    beside = world.lease(flavored(2, "one"), start=HOUR, hours=1)
+    after = world.lease(flavored(1, "one"), start=HOUR, hours=1)
+    users = {
+        lease.id: world.store.calendar.earlier_users(lease.id, before=NOON + HOUR, now=NOON + HOUR)
+        for lease in (beside, after)
+    }
+    assert {user.lease_id for found in users.values() for user in found} == {late.id}
+    world.manager.resources.change(HOST, "1", ResourceChange({"pci:a100": "4"}))
+    assert not world.store.calendar.earlier_users(beside.id, before=NOON + HOUR, now=NOON + HOUR)
+
+
+def test_reports_and_metrics_count_declared_cards(site):
+    world = site({}, {}, pci=aliases(ALIAS, in_placement=False), one=ONE)
+    for host in ("1", "2"):
+        world.manager.resources.change(HOST, host, ResourceChange({"pci:a100": "3"}))
+    world.lease(flavored(2, "one"), hours=2)
+    world.lease(a_whole_host(1), hours=2)
+    world.run_to(NOON + HOUR)
+    sample = world.store.sample.read(NOON + HOUR)
+    cards = ("host", "", "DECLARED_A100")
+    assert (sample.capacity[cards], sample.allocated[cards]) == (6, 5)
+    question = CapacityReportQuestion(PROJECT, NOON, NOON + HOUR, group_by=(), operator=True)
+    (row,) = world.manager.reports.capacity(question).rows
+    assert row.sums.amounts["DECLARED_A100"] == AmountTime(registered=6 * 3600, promised=5 * 3600)
 
 
 @pytest.mark.parametrize("value", ["four", "-1", "", "12345", "1.5"])
