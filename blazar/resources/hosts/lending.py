@@ -8,14 +8,17 @@ there, too.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 
-from blazar.clouds.ports.compute import Compute, Server
+from blazar.clouds.ports.compute import Aggregate, Compute, Server
 from blazar.model.base.errors import InvalidInput
 from blazar.resources.contract.parameters import MOST, quote
 from blazar.resources.contract.schemas import Schema
 from blazar.resources.contract.values import Task
 from blazar.resources.hosts.preemptibles import is_preemptible
+
+LOG = logging.getLogger(__name__)
 
 LEND = "lend_beyond"
 
@@ -28,8 +31,8 @@ SCHEMA: Schema = {
     "maximum": MOST,
     "default": None,
     "title": "Lend idle hosts beyond",
-    "description": "how many hosts that the lease does not use are kept, a whole number from 0, while preemptible "
-    "servers run on others; null: none are lent",
+    "description": "a whole number from 0; how many hosts that the lease does not use are kept, while preemptible "
+    "servers of others may run on the rest, or null to lend none",
 }
 
 
@@ -62,6 +65,12 @@ def without_guests(servers: Iterable[Server], task: Task) -> tuple[Server, ...]:
     return tuple(server for server in servers if not is_guest(server, task))
 
 
+def list_guests(servers: Iterable[Server], aggregate: Aggregate, project_id: str) -> frozenset[str]:
+    """Return the ids of the servers on a host of a reservation's aggregate to which its project has lent it."""
+    lenders = {project_id, *aggregate.metadata}
+    return frozenset(s.id for s in servers if is_preemptible(s) and s.project_id not in lenders)
+
+
 class HostLending:
     """Opens hosts of reservations to preemptible servers, and closes them again."""
 
@@ -89,3 +98,12 @@ class HostLending:
         for server in guests:
             self._compute.begin_server_deletion(server.id)
         return len(self.list_guests(host, task)) if guests else 0
+
+    def evict(self, hosts: Collection[str], aggregate: Aggregate, guests: Collection[str]) -> int:
+        """Close hosts that leave an aggregate, and begin to delete the guests there; return how many still exist."""
+        if lent := {LENT + host: None for host in hosts if LENT + host in aggregate.metadata}:
+            self._compute.set_aggregate_metadata(aggregate.id, lent)
+        LOG.info("Hosts of reservation %s leave it: deleting preemptible servers %s", aggregate.name, sorted(guests))
+        for server_id in sorted(guests):
+            self._compute.begin_server_deletion(server_id)
+        return sum(server.id in guests for host in hosts for server in self._compute.servers_on(host))

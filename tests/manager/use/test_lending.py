@@ -29,8 +29,8 @@ def world(sqlite) -> World:
     return lending_world(sqlite)
 
 
-def lending_world(engine, hosts: int = 4) -> World:
-    settings = Settings(claim_ttl=timedelta(seconds=30), promises=0, preemption_notice=NOTICE, lend_after=AFTER)
+def lending_world(engine, hosts: int = 4, **more) -> World:
+    settings = Settings(claim_ttl=timedelta(seconds=30), promises=0, preemption_notice=NOTICE, lend_after=AFTER, **more)
     return World(engine, hosts=hosts, settings=settings)
 
 

@@ -11,10 +11,14 @@ from blazar.manager.common.settings import Settings
 from blazar.model.base.errors import CloudUnavailable, Conflict
 from blazar.model.leases.requests import Actor, ReservationChange
 from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.resource import HOST
 from blazar.model.surgery import SwapRequest, Terms
+from tests.manager.health.steps import look as see_health
 from tests.manager.use.test_lending import (
     AFTER,
+    HOUR,
     MINUTE,
+    NOTICE,
     SECOND,
     lending,
     lending_world,
@@ -100,3 +104,37 @@ def test_hosts_are_taken_back_when_operators_switch_notices_off(sqlite):
     world.manager = world.another_manager(settings=settings)
     pass_time(world, 3 * MINUTE, step=15 * SECOND)
     assert (lent(world), servers(world), world.store.lending.read()) == (set(), [], ())
+
+
+def test_a_lent_host_that_fails_is_replaced_though_guests_are_there(sqlite):
+    world = lending_world(sqlite, hosts=4, heal_active=True)
+    lease, host = with_guest(world)
+    world.simulated.operators.host_down(host)
+    see_health(world)
+    check_left(world, lease, host)
+
+
+def test_an_operator_takes_a_host_off_a_lease_though_guests_are_there(world):
+    lease, host = with_guest(world)
+    (resource,) = [r for r in world.store.resources.catalog(HOST).resources if r.name == host]
+    world.manager.resources.move(HOST, resource.external_id, lease.reservations[0].id)
+    check_left(world, lease, host)
+
+
+def check_left(world: World, lease, host: str) -> None:
+    """The host is free, and says nothing of a reservation that had it."""
+    after = world.now(lease)
+    assert after.status is LeaseStatus.ACTIVE
+    assert host not in world.hosts_of(lease) | world.pool(lease.reservations[0].id) | lent(world)
+    assert (len(world.hosts_of(lease)), servers(world)) == (2, [])
+    assert host in world.pool()
+
+
+def test_a_lease_is_prolonged_while_its_hosts_are_taken_back(world):
+    lease, host = with_guest(world)
+    pass_time(world, lease.window.end - world.clock.now() - NOTICE)
+    world.change(lease, end=lease.window.end + 4 * HOUR)
+    pass_time(world, NOTICE + 3 * MINUTE, step=30 * SECOND)
+    assert world.now(lease).status is LeaseStatus.ACTIVE
+    assert servers(world) == []
+    assert lent(world) == world.hosts_of(lease)

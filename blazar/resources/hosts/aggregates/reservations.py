@@ -30,13 +30,13 @@ from blazar.model.resources.resource import Resource
 from blazar.resources.contract.parameters import by_service
 from blazar.resources.hosts.aggregates.freepool import Freepool, HostWaits, NotInFreepool
 from blazar.resources.hosts.aggregates.membership import AggregateMembership, AggregateNames
+from blazar.resources.hosts.lending import HostLending, list_guests
 from blazar.resources.hosts.preemptibles import is_preemptible
 
 LOG = logging.getLogger(__name__)
 
 FORMER_ZONE = "blazar:zone:"
 """Prefix of the metadata key that names, for a host, the zone aggregates to which it returns (ids, with commas)."""
-
 
 CLOSED = "blazar:closed:"
 """Prefix of the key in the freepool's metadata by which a host is closed to new preemptible servers; the value is the
@@ -78,6 +78,7 @@ class ReservationAggregates:
         self._names = names
         self._members = AggregateMembership(compute, names)
         self._freepool = Freepool(compute, names)
+        self._lending = HostLending(compute)
 
     def ensure_aggregate(self, reservation_id: str, *, project_id: str) -> Aggregate:
         """Ensure the reservation's aggregate: named by its id, with its own zone and the owner in its metadata."""
@@ -160,8 +161,11 @@ class ReservationAggregates:
         if lost:
             raise NotInFreepool(lost, self._names.freepool)
         leaving = [host for host in aggregate.hosts if host not in wanted]
+        guests = frozenset[str]()
         for host in leaving:
-            self._check_empty(host, aggregate)
+            guests |= self._check_empty(host, aggregate, project_id=project_id)
+        if guests and (left := self._lending.evict(leaving, aggregate, guests)):
+            return Unfinished(evicted + left, waiting)
         if to_return := frozenset((*leaving, *_former_zones(aggregate))).difference(wanted):
             self._return_hosts(aggregate, leaving, aggregates, to_return)
             for host in leaving:
@@ -229,16 +233,18 @@ class ReservationAggregates:
             self._members.delete_aggregate(aggregate)
         return 0
 
-    def _check_empty(self, host: str, aggregate: Aggregate) -> None:
-        """Raise Conflict if servers keep a host from leaving an aggregate that remains."""
+    def _check_empty(self, host: str, aggregate: Aggregate, *, project_id: str | None = None) -> frozenset[str]:
+        """Raise Conflict if servers keep a host from leaving its aggregate; return those to which a project lent it."""
         servers = self._compute.servers_on(host)
         self.confirm_moves_from(host)
-        if servers:
+        guests = list_guests(servers, aggregate, project_id) if project_id else frozenset[str]()
+        if staying := [server for server in servers if server.id not in guests]:
             raise Conflict(
-                f"host {host} runs {spell_count(len(servers), 'server')} of reservation {aggregate.name}, as "
-                f"{servers[0].id}; move or delete them first",
+                f"host {host} runs {spell_count(len(staying), 'server')} of reservation {aggregate.name}, as "
+                f"{staying[0].id}; move or delete them first",
                 public=f"servers run on a host that reservation {aggregate.name} would lose; move or delete them first",
             )
+        return guests
 
     def _return_hosts(
         self,
