@@ -76,6 +76,9 @@ test("hints are for people: what programs send as null or JSON is left out", () 
     "a template of Heat, as YAML text or as an object",
     'a reservation of addresses of the same lease, such as {"reservation": 0}, or null',
     'null, or a subnet that the network has from the start, such as {"cidr": "10.0.0.0/24"}',
+    "a whole number from 0; how many hosts are kept, or null to lend none",
+    'hosts of which a property, as "rack", has one value; an object has the property, and the size of groups',
+    "true or false",
   ].map((description) => only({ type: "string", description }).hint);
   assert.deepEqual(hints, [
     "The id of a flavor",
@@ -83,6 +86,9 @@ test("hints are for people: what programs send as null or JSON is left out", () 
     "A template of Heat",
     "A reservation of addresses of the same lease",
     "A subnet that the network has from the start",
+    "How many hosts are kept",
+    'Hosts of which a property, as "rack", has one value',
+    "",
   ]);
 });
 

@@ -14,8 +14,15 @@ from blazar.resources.contract.schemas import Schema
 TOGETHER, SPREAD = "together", "spread"
 FIELDS = (TOGETHER, SPREAD)
 
-_PROPERTY: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "description": "a property of hosts"}
+_PROPERTY: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "title": "Property",
+    "description": "a property of hosts",
+}
 _NUMBER: Schema = {"type": "integer", "minimum": 1, "maximum": MOST, "description": "a whole number from 1"}
+_PREFER: Schema = {"type": "boolean", "default": False, "title": "Only if possible", "description": "true or false"}
 
 
 def _schema(title: str, description: str, keys: Schema) -> Schema:
@@ -36,13 +43,13 @@ SCHEMAS: Schema = {
         "Together",
         'hosts of which a property, as "rack", has one value; an object has the property, and whether that is only '
         "preferred, or the size of groups that are together each",
-        {"prefer": {"type": "boolean", "description": "true or false"}, "size": _NUMBER},
+        {"prefer": _PREFER, "size": {**_NUMBER, "title": "In groups of"}},
     ),
     SPREAD: _schema(
         "Spread",
         'hosts of which a property, as "rack", has another value each; an object has the property, and how many at '
         "most may have the same",
-        {"most": _NUMBER},
+        {"most": {**_NUMBER, "title": "At most with one value"}},
     ),
 }
 """What a request may have, for these fields."""

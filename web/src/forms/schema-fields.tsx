@@ -137,7 +137,7 @@ function Plain(props: OneProps & { control: ControlProps }) {
           onChange={({ currentTarget: { value: text } }) => onChange(text === "" ? undefined : text === "true")}
         >
           <option value="">
-            {typeof field.initial === "boolean" ? `as usual: ${yesNo(field.initial)}` : "as it comes"}
+            {typeof field.initial === "boolean" ? `as usual: ${yesNo(field.initial)}` : "as usual"}
           </option>
           <option value="true">yes</option>
           <option value="false">no</option>

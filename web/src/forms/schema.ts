@@ -172,10 +172,10 @@ function hintOf(schema: Schema): string {
   const { title = "" } = schema;
   // What is for programs, which send nulls, texts and references as JSON.
   const description = (schema.description ?? "")
-    .replace(/^null, or |, (or null|as YAML|such as [[{]).*$/gs, "")
-    .replace(/^a whole number( from 1)?; /, "");
+    .replace(/^null, or |, (or null|as YAML|such as [[{]).*$|; an object has .*$/gs, "")
+    .replace(/^a whole number( from \d+)?; /, "");
   const plain =
-    /^(an id|a whole number( from 1)?|one of |true, false|a requirement as|an? (text|name|list) of|"auto")/.test(
+    /^(an id|a whole number( from 1)?|one of |true, false|true or false|a requirement as|an? (text|name|list) of|"auto")/.test(
       description,
     );
   if (plain || description === "" || description.toLowerCase() === title.toLowerCase()) return "";
