@@ -34,7 +34,7 @@ from blazar.model.resources.resource import HOST
 from blazar.model.surgery import MergeRequest, OfferRequest, PartRequest, SplitRequest, Terms
 from blazar.store.sql.engine import make_engine
 from blazar.store.sql.migrate import upgrade
-from blazar.store.sql.tables import accounts, allocations, charges, events, host_hours, leases, reservations
+from blazar.store.sql.tables import accounts, allocations, charges, host_hours, leases, reservations
 from tests.conftest import fresh_database
 from tests.manager.billing.ledger import publish, rows
 from tests.manager.reports.ledger import Life
@@ -83,8 +83,6 @@ class Site:
         self.readings: dict[tuple[str, int], list[Fraction]] = defaultdict(list)
         self.had: dict[tuple[str, str, str, int], list[tuple[int, int, Fraction]]] = defaultdict(list)
         """Begin, end and share by lease, project, reservation and host."""
-        self.early: dict[tuple[str, str, str, int], list[tuple[int, int, Fraction]]] = defaultdict(list)
-        """What of it was before all of a lease was handed over: reports count a lease from then on."""
         self.slept: dict[int, list[tuple[int, int]]] = defaultdict(list)
 
     @property
@@ -94,34 +92,29 @@ class Site:
     def pass_to(self, until: datetime) -> None:
         """Let time pass, and note for how long what is now has lasted then."""
         begin, end = int(self.now.timestamp()), int(until.timestamp())
-        for key, share, is_whole in self._look():
+        for key, share in self._look():
             self.had[key].append((begin, end, share))
-            if not is_whole:
-                self.early[key].append((begin, end, share))
         for host, power in self.world.store.power.read_hosts_power(self.now).items():
             if power.state == "off":
                 self.slept[host].append((begin, end))
         self.world.clock.to(until)
 
-    def _look(self) -> Iterator[tuple[tuple[str, str, str, int], Fraction, bool]]:
-        """Yield what reservations have that were handed over, with the share of the host, and whether all are."""
+    def _look(self) -> Iterator[tuple[tuple[str, str, str, int], Fraction]]:
+        """Yield what reservations have that were handed over, with the share of the host."""
         a, r = allocations.c, reservations.c
-        done = sa.exists().where(
-            events.c.lease_id == a.lease_id, events.c.event_type == "start_lease", events.c.status == "DONE"
-        )
         query = (
-            sa.select(a.lease_id, leases.c.project_id, a.reservation_id, a.resource_id, a.count, r.resource_type, done)
+            sa.select(a.lease_id, leases.c.project_id, a.reservation_id, a.resource_id, a.count, r.resource_type)
             .join(leases, leases.c.id == a.lease_id)
             .join(reservations, r.id == a.reservation_id)
             .where(a.released_at.is_(None), a.starts_at <= self.now, r.status == "active")
         )
         with self.world.engine.connect() as connection:
-            for *key, count, kind, is_whole in connection.execute(query):
+            for *key, count, kind in connection.execute(query):
                 share = Fraction(1)
                 if kind != "physical:host":
                     # Servers of the life have two VCPUs.
                     share = Fraction(2 * count, self.hosts[key[-1]].capacity.get("VCPU"))
-                yield tuple(key), share, is_whole  # type: ignore[misc]
+                yield tuple(key), share  # type: ignore[misc]
 
     def act(self) -> None:
         """Have a member do something."""
@@ -366,7 +359,6 @@ def check_report(site: Site, had: Sums) -> None:
         Fraction(0),
     )
     leased = sum((sums[1] for sums in had.values()), Fraction(0))
-    leased -= sum((sums[1] for sums in sum_had(site, site.early).values()), Fraction(0))
     first, last = int(BEGIN.timestamp()), int(until.timestamp())
     whole = sum((drew for host in site.hosts for drew, _ in drawn(site, host, first, last)), Fraction(0))
     print(f"{float(whole):.3f} Wh: {float(leased):.3f} by leases, {float(slept):.3f} asleep")

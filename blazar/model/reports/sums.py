@@ -32,7 +32,7 @@ class ResourceUse:
 
     It begins at ``start``, was to end at ``due``, and ends at ``left``: what lies between is overrun. ``units`` is how
     much of the resource it is: 1 of a whole one, the number of instances, addresses, or volumes. ``handed_over`` is
-    when the start of the lease was done, if it is. ``vcpus`` are those of all servers that it is, on a shared host.
+    when its reservation was, if it is. ``vcpus`` are those of all servers that it is, on a shared host.
     """
 
     lease_id: str
@@ -83,7 +83,7 @@ def measure_use(use: ResourceUse, facts: UsageFacts) -> Iterator[tuple[Measure, 
         for begin, stop in _join_spans(_list_losses(use, facts)):
             if max(begin, use.start) < min(stop, end):
                 yield Measure.LOST, max(begin, use.start), min(stop, end)
-    # Of a lease that never was handed over nobody had anything, however late its end was.
+    # Of a reservation that never was handed over nobody had anything, however late its end was.
     if use.handed_over is not None and (over := max(use.start, end, use.handed_over)) < use.left:
         yield Measure.OVERRUN, over, use.left
 

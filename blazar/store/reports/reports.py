@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
-from blazar.model.leases.states import EventStatus, EventType
+from blazar.model.leases.states import EventStatus, EventType, ReservationStatus
 from blazar.model.reports.sums import ResourceUse, UsageFacts
 from blazar.model.resources.resource import HOST
 from blazar.model.use.resource_hours import VCPU, measure_amounts
@@ -129,8 +129,10 @@ def _select_uses(dialect: str, *, of_project: bool) -> sa.CompoundSelect[Any]:
 
 def _select(dialect: str, start: sa.ColumnElement[Any], left: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Return a query of allocations with all that uses tell, in the order of ``_parse_use``."""
-    a = allocations.c
-    handed_over = sa.case((events.c.status == str(EventStatus.DONE), events.c.updated_at), else_=sa.null())
+    a, r = allocations.c, reservations.c
+    # Reservations that an earlier version handed over do not know when: they are told by the start of their lease.
+    unknown = sa.and_(events.c.status == str(EventStatus.DONE), r.status != str(ReservationStatus.PENDING))
+    handed_over = sa.case((r.handed_over_at.is_not(None), r.handed_over_at), (unknown, events.c.updated_at))
     started = sa.and_(events.c.lease_id == a.lease_id, events.c.event_type == str(EventType.START))
     return sa.select(
         leases.c.id,

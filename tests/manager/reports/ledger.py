@@ -20,7 +20,7 @@ from blazar.model.leases.requests import Actor, LeaseRequest
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.resources.resource import HOST
 from blazar.model.surgery import OfferRequest, Terms
-from blazar.store.sql.tables import allocations, events, leases, reservations, resources
+from blazar.store.sql.tables import allocations, leases, reservations, resources
 from tests.world import World, a_host, instances
 
 SECOND = timedelta(seconds=1)
@@ -108,10 +108,8 @@ class Ledger:
 
     def _look(self) -> Sequence[Held]:
         a = allocations.c
-        done = sa.exists().where(
-            events.c.lease_id == a.lease_id, events.c.event_type == "start_lease", events.c.status == "DONE"
-        )
-        columns = (a.resource_id, a.starts_at, a.ends_at, a.count, resources.c.failed_since.is_not(None), done)
+        started = reservations.c.handed_over_at.is_not(None)
+        columns = (a.resource_id, a.starts_at, a.ends_at, a.count, resources.c.failed_since.is_not(None), started)
         query = (
             sa.select(a.id, a.reservation_id, leases.c.id, leases.c.project_id, reservations.c.resource_type, *columns)
             .add_columns(leases.c.usage)
