@@ -74,8 +74,7 @@ class CreationGrant:
         self._turns = [Turn(option) for option in self.options] if turns is None else turns
 
     def expect_nobody(self) -> None:
-        """Try all regions, and find resources only if nobody waits; SomebodyWaits else. It costs no statement."""
-        self.take(None)
+        """Find resources only if nobody waits, before regions were taken; SomebodyWaits else. It costs no statement."""
         self._expects_nobody = True
 
     def evacuate(self, hosts: EvacuatedHosts) -> None:

@@ -81,7 +81,7 @@ class LeaseCreator:
             grant = self._granted(request)
             asked.append(grant.new)
             with scope(limit=self._runtime.settings.request_limit):
-                granted, book = None, self._make_booking(grant)
+                granted, book = None, self._make_booking(grant, request.kind)
                 grant.expect_nobody()
                 try:
                     with self._refusals.explained_lease(request, waits=grant.new.place is not None):
@@ -108,12 +108,12 @@ class LeaseCreator:
         self._runtime.signals.events_due()
         return created
 
-    def _make_booking(self, grant: CreationGrant) -> Callable[[], Proposal[AllocationPlan]]:
+    def _make_booking(self, grant: CreationGrant, kind: LeaseKind) -> Callable[[], Proposal[AllocationPlan]]:
         """Return what books a new lease, with hosts emptied for it if it is a best-effort one."""
         propose = partial(self._propose, grant)
         beside = partial(propose, 0) if grant.takes_only_whole else None
         book = partial(self.booker.book, propose, beside=beside, checks=grant.enforcement_checks)
-        return partial(self._with_room, grant, book) if grant.lease.kind is LeaseKind.BEST_EFFORT else book
+        return partial(self._with_room, grant, book) if kind is LeaseKind.BEST_EFFORT else book
 
     def _granted(self, request: LeaseRequest) -> CreationGrant:
         grant = self._creation.grant(request)
