@@ -20,7 +20,7 @@ from blazar.calendar.occupancy import roominess_key
 from blazar.model.resources.requirements import Anything, Requirement, matches
 from blazar.model.resources.resource import NAMES, RESERVED_NAMES, Resource, ResourceKind
 from blazar.store.resources import inventory
-from blazar.store.sql.tables import reservations, resources
+from blazar.store.sql.tables import leases, reservations, resources
 from blazar.store.sql.transactions import Transactions, atomic
 
 REMEMBERED_REQUIREMENTS = 512
@@ -166,9 +166,14 @@ class RegionStore:
 
     @atomic
     def adopt_region(self, connection: Connection, region: str) -> None:
-        """Give a region to all resources and reservations that have none; the number of statements is constant."""
+        """Give a region to all resources and reservations that have none; the number of statements is constant.
+
+        Leases with such reservations, which show it, have another revision then.
+        """
         without = sa.select(resources.c.kind).where(resources.c.region == "").distinct()
         kinds = sorted(connection.execute(without).scalars())
+        of_these = sa.select(reservations.c.lease_id).where(reservations.c.region == "")
+        connection.execute(leases.update().where(leases.c.id.in_(of_these)).values(revision=leases.c.revision + 1))
         for table in (resources, reservations):
             connection.execute(table.update().where(table.c.region == "").values(region=region))
         for kind in kinds:

@@ -83,6 +83,15 @@ def test_whatever_happens_to_leases_a_known_page_is_as_one_that_is_read_again(ht
     compare(http, world)
 
 
+def test_a_known_page_shows_the_region_that_was_given_to_what_had_none(http, world):
+    world.lease(a_host(), start=HOUR)
+    compare(http, world)
+    world.store.regions.adopt_region("R1")
+    ((shown,),) = [one["reservations"] for one in http.get("/v1/leases", headers=VERSION).json["leases"]]
+    assert shown["region"] == "R1"
+    compare(http, world)
+
+
 def test_a_page_that_is_asked_for_again_is_one_statement_and_a_changed_lease_three_more(http, world):
     lease = world.lease(a_host(), start=HOUR)
     world.lease(a_host(), start=HOUR)
