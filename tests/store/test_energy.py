@@ -28,6 +28,18 @@ def store(engine) -> EnergyStore:
     return store
 
 
+def test_a_turn_that_is_due_later_than_any_is_due_now_unless_somebody_has_it(store):
+    def recall(latest):
+        store.recall_turn(now=NOON, latest=latest)
+        return store.next_turn()
+
+    minute, late = timedelta(minutes=1), NOON + timedelta(hours=1)
+    assert recall(NOON) == NOON + minute, "another has it"
+    store.record("mine", EnergyReading(), due_at=late)
+    assert recall(late) == late
+    assert recall(late - minute) == NOON
+
+
 def test_what_is_written_again_stands_in_place_of_what_was(store):
     store.record("mine", EnergyReading([HostHour(1, AT, 5, 1), HostHour(2, AT, 6, 1), HostHour(1, AT + HOUR, 7, 1)]))
     store.record("mine", EnergyReading([HostHour(1, AT, 8, 2)]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import RARELY, TurnWork
@@ -27,6 +27,9 @@ MOST = 2000
 BATCH = 50
 """Accounts that are read together: few enough that a manager needs little memory for it, and lets others write."""
 
+LONGEST_NIGHT = timedelta(hours=26)
+"""From one night to the next, where clocks are put back by as much as they are anywhere."""
+
 HOUR = time(3)
 """When the night is quiet, in the time zone of reports."""
 
@@ -37,6 +40,7 @@ class Recomputation(TurnWork):
     ``most`` are looked at in a turn, ``batch`` at a time.
     """
 
+    every = LONGEST_NIGHT
     idle = RARELY
 
     def __init__(self, runtime: Runtime) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from blazar.manager.common.background import BackgroundThread
@@ -94,10 +94,18 @@ class TurnStore(Protocol):
     def claim_turn(self, token: str, *, now: datetime, until: datetime) -> bool:
         """Claim the turn if it is due; return whether no other manager was faster."""
 
+    def recall_turn(self, *, now: datetime, latest: datetime) -> None:
+        """Have the turn be due now if nobody has it and it is due after ``latest``."""
+
 
 class TurnWork(DueWork[datetime, datetime]):
-    """Work that one manager does at a time, in turn with the others. As long as it is not needed nobody has a turn."""
+    """Work that one manager does at a time, in turn with the others. As long as it is not needed nobody has a turn.
 
+    ``every`` is the longest time between two turns. One that is due later than that, and a claim, was written by a
+    clock that has gone back since: it is due at once.
+    """
+
+    every: ClassVar[timedelta]
     shortest = 1.0
 
     def __init__(self, name: str, runtime: Runtime, turns: TurnStore, *, work: str, retry: float) -> None:
@@ -114,6 +122,11 @@ class TurnWork(DueWork[datetime, datetime]):
         if not self._was_needed:
             return ()
         now, due_at = self._runtime.clock.now(), self._turns.next_turn()
+        # No clock that has not gone back has written a later one; a little does no harm.
+        latest = now + self.every + self._runtime.claims.ttl
+        if due_at is not None and due_at > latest:
+            self._turns.recall_turn(now=now, latest=latest)
+            due_at = self._turns.next_turn()
         return (now,) if due_at is None or due_at <= now else ()
 
     def _next_due(self) -> datetime | None:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from blazar.clouds.ports.power import PowerRef
 from blazar.context import scope
 from blazar.manager.common.claims import Claim
-from blazar.manager.common.due_work import DueWork
+from blazar.manager.common.due_work import TurnWork
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudError, StoreUnavailable
@@ -84,30 +84,21 @@ class _Turn:
         self.hours |= {(one.resource_id, one.hour): one for one in hours}
 
 
-class EnergyWork(DueWork[datetime, datetime]):
+class EnergyWork(TurnWork):
     """Reads what hosts draw in turn with the other managers. Where nothing is recorded it asks nobody anything."""
 
-    shortest = 1.0
+    every = EVERY
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__("energy", runtime, work="What hosts draw cannot be read", retry=60.0)
-        self._store = runtime.store.energy
+        store = runtime.store.energy
+        super().__init__("energy", runtime, store, work="What hosts draw cannot be read", retry=60.0)
+        self._store = store
         self._metered: int | None = None
         self._curved: int | None = None
         self._silent: frozenset[EnergyTeller] = frozenset()
 
-    def _due(self) -> Iterable[datetime]:
-        if not self._store.terms.records:
-            return ()
-        now, due_at = self._runtime.clock.now(), self._store.next_turn()
-        return (now,) if due_at is None or due_at <= now else ()
-
-    def _next_due(self) -> datetime | None:
-        return self._store.next_turn() if self._store.terms.records else None
-
-    def _claim(self, due: datetime, claim: Claim) -> datetime | None:
-        until = self._runtime.claims.begin(claim)
-        return due if self._store.claim_turn(claim.token, now=due, until=until) else None
+    def _is_needed(self) -> bool:
+        return self._store.terms.records
 
     def work(self, claimed: datetime, claim: Claim) -> None:
         """Read each source, and record what all of them say, at once. StoreUnavailable."""

@@ -55,6 +55,8 @@ def count_moves(hosts: Iterable[HostPower]) -> None:
 class PowerWork(TurnWork):
     """Plans power in turn with the other managers."""
 
+    every = STEP
+
     def __init__(self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind]) -> None:
         store = runtime.store.power
         super().__init__("power", runtime, store, work="Power cannot be planned", retry=STEP.total_seconds() / 4)

@@ -34,6 +34,7 @@ STEP = timedelta(seconds=15)
 class PreemptionWork(TurnWork):
     """Gives and withdraws notices in turn with the other managers."""
 
+    every = STEP
     idle = RARELY
 
     def __init__(self, runtime: Runtime) -> None:

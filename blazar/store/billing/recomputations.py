@@ -26,7 +26,7 @@ from blazar.store.billing.accounts import (
 from blazar.store.billing.charges import parse_charge
 from blazar.store.billing.facts import read_facts
 from blazar.store.billing.price_lists import PriceListCache
-from blazar.store.sql.rows import chunks
+from blazar.store.sql.rows import chunks, recall_turn
 from blazar.store.sql.tables import accounts, charges, findings, leases
 from blazar.store.sql.transactions import Transactions, atomic
 from blazar.store.work.claims import TURNS, claim_turn, select_turn
@@ -72,6 +72,11 @@ class RecomputationStore:
     def claim_turn(self, connection: Connection, token: str, *, now: datetime, until: datetime) -> bool:
         """Claim the turn if it is due; return whether no other manager was faster."""
         return claim_turn(connection, LEDGER, token, now=now, until=until)
+
+    @atomic
+    def recall_turn(self, connection: Connection, *, now: datetime, latest: datetime) -> None:
+        """Have the turn be due now if nobody has it and it is due after ``latest``; one statement."""
+        recall_turn(connection, LEDGER, now=now, latest=latest)
 
     @atomic
     def release_turn(self, connection: Connection, token: str, *, due_at: datetime) -> None:

@@ -20,7 +20,7 @@ from blazar.model.energy.consumption import HOUR
 from blazar.model.energy.unbooked import HostTimes
 from blazar.model.resources.resource import HOST
 from blazar.store.energy.unbooked import read_host_times
-from blazar.store.sql.rows import CHUNK, chunks
+from blazar.store.sql.rows import CHUNK, chunks, recall_turn
 from blazar.store.sql.tables import carbon_hours, host_hours, resource_capabilities, resource_properties, resources
 from blazar.store.sql.transactions import Transactions, atomic
 from blazar.store.work.claims import TURNS, claim_turn, select_turn
@@ -61,6 +61,11 @@ class EnergyStore:
     def claim_turn(self, connection: Connection, token: str, *, now: datetime, until: datetime) -> bool:
         """Claim the turn if it is due; return whether no other manager was faster."""
         return claim_turn(connection, ENERGY, token, now=now, until=until)
+
+    @atomic
+    def recall_turn(self, connection: Connection, *, now: datetime, latest: datetime) -> None:
+        """Have the turn be due now if nobody has it and it is due after ``latest``; one statement."""
+        recall_turn(connection, ENERGY, now=now, latest=latest)
 
     def list_hours(self, hour: int) -> tuple[HostHour, ...]:
         """Return what hosts drew in an hour; one statement."""

@@ -29,7 +29,7 @@ from blazar.store.power.rows import (
 )
 from blazar.store.resources.catalog import CatalogCache
 from blazar.store.sql.clock import epoch_seconds
-from blazar.store.sql.rows import AnyRow, chunks
+from blazar.store.sql.rows import AnyRow, chunks, recall_turn
 from blazar.store.sql.tables import allocations, host_power, leases, power_log, resources
 from blazar.store.sql.transactions import Transactions, atomic
 from blazar.store.work.claims import TURNS, claim_turn, select_turn
@@ -170,6 +170,11 @@ class PowerStore:
     def claim_turn(self, connection: Connection, token: str, *, now: datetime, until: datetime) -> bool:
         """Claim the turn of the plan if it is due; return whether no other manager was faster."""
         return claim_turn(connection, HOSTS, token, now=now, until=until)
+
+    @atomic
+    def recall_turn(self, connection: Connection, *, now: datetime, latest: datetime) -> None:
+        """Have the turn be due now if nobody has it and it is due after ``latest``; one statement."""
+        recall_turn(connection, HOSTS, now=now, latest=latest)
 
     @atomic
     def move(self, connection: Connection, token: str, moves: Sequence[PowerMove], *, rehearsed: bool) -> None:

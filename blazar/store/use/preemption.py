@@ -13,7 +13,7 @@ from blazar.model.journal.entries import JournalEntry
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.use.preemption import PreemptedServer, Preemption
 from blazar.store.journal.rows import write_entries
-from blazar.store.sql.rows import AnyRow, chunks
+from blazar.store.sql.rows import AnyRow, chunks, recall_turn
 from blazar.store.sql.tables import leases, preemptions
 from blazar.store.sql.transactions import Transactions, atomic
 from blazar.store.work.claims import TURNS, claim_turn, select_turn
@@ -36,6 +36,11 @@ class PreemptionStore:
     def claim_turn(self, connection: Connection, token: str, *, now: datetime, until: datetime) -> bool:
         """Claim the turn if it is due; return whether no other manager was faster."""
         return claim_turn(connection, TURN, token, now=now, until=until)
+
+    @atomic
+    def recall_turn(self, connection: Connection, *, now: datetime, latest: datetime) -> None:
+        """Have the turn be due now if nobody has it and it is due after ``latest``; one statement."""
+        recall_turn(connection, TURN, now=now, latest=latest)
 
     @atomic
     def release_turn(self, connection: Connection, token: str, *, due_at: datetime) -> None:
