@@ -26,10 +26,10 @@ from blazar.store.billing.accounts import (
 from blazar.store.billing.charges import parse_charge
 from blazar.store.billing.facts import read_facts
 from blazar.store.billing.price_lists import PriceListCache
-from blazar.store.sql.rows import chunks, recall_turn
+from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import accounts, charges, findings, leases
 from blazar.store.sql.transactions import Transactions, atomic
-from blazar.store.work.claims import TURNS, claim_turn, select_turn
+from blazar.store.work.claims import TURNS, claim_turn, recall_turn, select_turn
 
 MOST = 1000
 """Differences that are kept."""

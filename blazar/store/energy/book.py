@@ -20,10 +20,10 @@ from blazar.model.energy.consumption import HOUR
 from blazar.model.energy.unbooked import HostTimes
 from blazar.model.resources.resource import HOST
 from blazar.store.energy.unbooked import read_host_times
-from blazar.store.sql.rows import CHUNK, chunks, recall_turn
+from blazar.store.sql.rows import CHUNK, chunks
 from blazar.store.sql.tables import carbon_hours, host_hours, resource_capabilities, resource_properties, resources
 from blazar.store.sql.transactions import Transactions, atomic
-from blazar.store.work.claims import TURNS, claim_turn, select_turn
+from blazar.store.work.claims import TURNS, claim_turn, recall_turn, select_turn
 
 ENERGY = "energy"
 """The turn of who reads what hosts draw."""

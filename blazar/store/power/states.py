@@ -29,10 +29,10 @@ from blazar.store.power.rows import (
 )
 from blazar.store.resources.catalog import CatalogCache
 from blazar.store.sql.clock import epoch_seconds
-from blazar.store.sql.rows import AnyRow, chunks, recall_turn
+from blazar.store.sql.rows import AnyRow, chunks
 from blazar.store.sql.tables import allocations, host_power, leases, power_log, resources
 from blazar.store.sql.transactions import Transactions, atomic
-from blazar.store.work.claims import TURNS, claim_turn, select_turn
+from blazar.store.work.claims import TURNS, claim_turn, recall_turn, select_turn
 
 HOSTS = "hosts"
 """The turn of the plan for hosts."""

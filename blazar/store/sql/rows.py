@@ -31,7 +31,7 @@ from blazar.model.leases.stored import (
 )
 from blazar.model.queue import Wait, terms_json, with_terms
 from blazar.model.use.policy import LeaseUse, Usage
-from blazar.store.sql.tables import allocations, events, leases, reservations, turns
+from blazar.store.sql.tables import allocations, events, leases, reservations
 
 LEASE_COLUMNS = (
     leases.c.id,
@@ -383,12 +383,3 @@ def allocation_of(row: Sequence[Any]) -> Allocation:
         count,
         None if per_instance is None else Amounts.of(per_instance),
     )
-
-
-def recall_turn(connection: Connection, name: str, *, now: datetime, latest: datetime) -> None:
-    """Have a turn be due now that nobody has and that is due after ``latest``; one statement.
-
-    One that is claimed is left to who has it: the heartbeat puts that right.
-    """
-    late = (turns.c.id == name, turns.c.due_at > latest, turns.c.claimed_by.is_(None))
-    connection.execute(turns.update().where(*late).values(due_at=now))

@@ -13,10 +13,10 @@ from blazar.model.journal.entries import JournalEntry
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.use.preemption import PreemptedServer, Preemption
 from blazar.store.journal.rows import write_entries
-from blazar.store.sql.rows import AnyRow, chunks, recall_turn
+from blazar.store.sql.rows import AnyRow, chunks
 from blazar.store.sql.tables import leases, preemptions
 from blazar.store.sql.transactions import Transactions, atomic
-from blazar.store.work.claims import TURNS, claim_turn, select_turn
+from blazar.store.work.claims import TURNS, claim_turn, recall_turn, select_turn
 
 TURN = "preemption"
 

@@ -168,6 +168,15 @@ def claim_turn(connection: Connection, name: str, token: str, *, now: datetime, 
     return TURNS.claim(connection, name, token, turns.c.due_at <= now, until=until)
 
 
+def recall_turn(connection: Connection, name: str, *, now: datetime, latest: datetime) -> None:
+    """Have a turn be due now that nobody has and that is due after ``latest``; one statement.
+
+    One that is claimed is left to who has it: the heartbeat puts that right.
+    """
+    late = (turns.c.id == name, turns.c.due_at > latest, turns.c.claimed_by.is_(None))
+    connection.execute(turns.update().where(*late).values(due_at=now))
+
+
 def wake_subscriptions(connection: Connection, projects: Collection[str | None], newest: int, *, now: datetime) -> None:
     """Make the subscriptions due that entries up to ``newest`` may concern, of these projects and of operators.
 
