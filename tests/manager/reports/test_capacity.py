@@ -188,7 +188,7 @@ def test_a_report_says_what_became_of_hosts_and_is_of_one_snapshot(world):
     with counted(world.engine) as statements:
         found = seconds(world, NOON, NOON + 2 * HOUR)
     assert found == {"promised": 3600, "free": 2 * 3600}
-    assert statements.count == 5
+    assert statements.count == 6
     world.store.resource_health.set_failed(HOST, {failed.id: "it is down"}, at=NOON + HOUR)
     world.manager.resources.change(HOST, disabled.external_id, ResourceChange({}, disabled=True))
     world.run_to(NOON + 3 * HOUR)

@@ -113,7 +113,7 @@ def test_nothing_that_is_left_is_passed_over(accepted, refusals, held, failed, c
     result = Round(20, accepted, tuple(map(refused, sorted(refusals))), held, failed, "down" if failed else None)
     found = decide(ReceiverStanding(3, refusals=counts), result)
     dead = {message.position for message in found.dead}
-    left = {place for place in (held, failed, *refusals) if place is not None} - dead
+    left = {place for place in (held, failed) if place is not None} | set(refusals) - dead
     assert all(place > found.standing.position for place in left)
     assert found.standing.position == (min(left) - 1 if left else 20)
     assert dead <= set(refusals)
