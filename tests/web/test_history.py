@@ -78,10 +78,11 @@ def test_members_see_their_project_and_not_what_is_done_to_hosts(shared, page_of
     told = page.get_by_role("list", name="What was done").get_by_role("listitem")
     expect(told.nth(0)).to_contain_text("Created: lease gan-training by you")
     expect(told.filter(has_text="host ").filter(has_text="abled")).to_have_count(0)
-    # Anything, leases, series, feeds, subscriptions, charges, and budgets, of which a share may be reached.
+    # Anything, leases, series, feeds, subscriptions, charges, budgets, of which a share may be reached, and
+    # preemptible servers, which get notice.
     choices = page.get_by_role("combobox", name="What", exact=True).get_by_role("option")
     expect(choices.filter(has_text="budgets")).to_have_count(1)
-    expect(choices).to_have_count(7)
+    expect(choices).to_have_count(8)
     expect(page.get_by_label("Project (id)")).to_have_count(0)
     host = hosts(shared)[0]["id"]
     page.goto(f"{shared}resource?kind=host&id={quote(host)}")

@@ -68,16 +68,15 @@ def test_what_the_words_mean_is_told_of_states_too_and_moves_no_field(shared, pa
     expect(dialog).to_contain_text("later and all others")
 
 
-def test_fewer_hosts_than_are_in_use_are_not_offered_and_it_is_said_what_to_do_instead(shared, page_of):
+def test_it_is_said_what_becomes_of_hosts_in_use_if_there_are_to_be_fewer(shared, page_of):
     lease = booked(shared, ALICE, "two hosts", min=2, max=2)
     page = page_of(lease_page(shared, lease), ALICE)
     expect(page.get_by_role("button", name="End now")).to_be_visible()
     page.get_by_role("button", name="Change", exact=True).click()
     dialog = page.get_by_role("dialog", name="Change two hosts")
     least, most = dialog.get_by_label("How many hosts, from … to …"), dialog.get_by_label("At most")
-    for field in (least, most):
-        expect(field).to_have_attribute("min", "2")
-    expect(dialog).to_contain_text("2 are in use: until its end it can only grow.")
+    expect(least).to_have_attribute("min", "1")
+    expect(dialog).to_contain_text("2 are in use. With fewer, those without servers are given up")
     most.fill("3")
     expect(dialog.get_by_text("This fits.")).to_be_visible()
 
