@@ -41,7 +41,8 @@ def index(call: Call) -> Answer:
     prices = {one.lease.id: one.price for one in found.items if one.price is not None}
     shown = zip(found.listed, leases, strict=True)
     pages.keep(where, {mark: text for mark, text in shown if mark.id not in prices})
-    tag = weak_tag(*where, found.count, found.following, *found.listed, *prices.items())
+    # Of what is shown: a mark tells also of changes of resources that a member does not see.
+    tag = weak_tag(*where, found.count, found.following, *leases)
     count = "" if found.count is None else f',"count":{found.count}'
     return link_text(f'{{"leases":[{",".join(leases)}]{count}}}', found.following, etag=tag)
 
