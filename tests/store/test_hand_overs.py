@@ -52,7 +52,7 @@ def write(store, lease, at, *statuses, done=False):
 
 
 def measure(store, lease, at):
-    """Return what is lost and overrun by host, in hours, as it is so many hours after noon."""
+    """Return the lost and overrun hours of each host, as reported some hours after noon."""
     found = {}
     with store.reports.view_usage(hours(0, 24), now=NOON + at * HOUR) as view:
         for use, name, begin, end in measure_uses(view.uses, view.facts):

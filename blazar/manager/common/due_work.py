@@ -9,15 +9,23 @@ lease, whose revision stands in for a token, and may be postponed, dropped or re
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
+from blazar.model.base.clock import to_second
+from blazar.model.base.errors import BlazarError, ClaimLost
+from blazar.model.base.log_lines import log_level
 from blazar.observe import metrics
+from blazar.store.work.claims import TurnStore
+
+LOG = logging.getLogger(__name__)
 
 RARELY = 300.0
 """Seconds until the next look whether there is anything to do where most sites have nothing."""
@@ -85,19 +93,6 @@ class DueWork(BackgroundThread, Generic[Due, Claimed]):
         return max(self.shortest, min(longest, (due_at - now).total_seconds()))
 
 
-class TurnStore(Protocol):
-    """Keeps whose turn it is to do a work that one manager does at a time."""
-
-    def next_turn(self) -> datetime | None:
-        """Return when the next turn is due; None before the first."""
-
-    def claim_turn(self, token: str, *, now: datetime, until: datetime) -> bool:
-        """Claim the turn if it is due; return whether no other manager was faster."""
-
-    def recall_turn(self, *, now: datetime, latest: datetime) -> None:
-        """Have the turn be due now if nobody has it and it is due after ``latest``."""
-
-
 class TurnWork(DueWork[datetime, datetime]):
     """Work that one manager does at a time, in turn with the others. As long as it is not needed nobody has a turn.
 
@@ -131,6 +126,20 @@ class TurnWork(DueWork[datetime, datetime]):
 
     def _next_due(self) -> datetime | None:
         return self._turns.next_turn() if self._was_needed else None
+
+    def _take_turn(
+        self, claimed: datetime, claim: Claim, progress: Callable[[datetime, Claim], None], failed: str
+    ) -> None:
+        """Make progress, and end the turn; a failure is only logged, and tried again in the next one."""
+        with self._runtime.claims.held(claim):
+            now = to_second(claimed)
+            try:
+                progress(now, claim)
+            except BlazarError as error:
+                LOG.log(log_level(error, logging.WARNING), "%s: %s", failed, error.message)
+            # One who has lost the claim leaves the next turn to the other manager.
+            with suppress(ClaimLost):
+                self._turns.release_turn(claim.token, due_at=now + self.every)
 
     def _claim(self, due: datetime, claim: Claim) -> datetime | None:
         until = self._runtime.claims.begin(claim)

@@ -161,7 +161,7 @@ def render_moves(project_id: str, servers: Collection[MovedServer]) -> dict[str,
 
 
 def render_preempted(project_id: str, told: Collection[Preemption]) -> dict[str, Any]:
-    """Return what a project is told of its preemptible servers that go: when, and not for whom."""
+    """Return which preemptible servers of a project will be deleted, and when; not for which lease."""
     return {
         "project_id": project_id,
         "servers": [

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections import ChainMap, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -21,9 +20,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import TurnWork
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.power.steps import HANDS_OFF, LEFT_ALONE
-from blazar.model.base.clock import to_second
-from blazar.model.base.errors import BlazarError, ClaimLost, CloudError
-from blazar.model.base.log_lines import log_level
+from blazar.model.base.errors import CloudError
 from blazar.model.base.reasons import spell_count
 from blazar.model.power.classes import POWERED
 from blazar.model.power.hosts import PowerSums
@@ -71,15 +68,7 @@ class PowerWork(TurnWork):
 
     def work(self, claimed: datetime, claim: Claim) -> None:
         """Plan, and have done or written down what follows. StoreUnavailable."""
-        with self._runtime.claims.held(claim):
-            now = to_second(claimed)
-            try:
-                self._progress(now, claim)
-            except BlazarError as error:
-                LOG.log(log_level(error, logging.WARNING), "Power was not planned: %s", error.message)
-            # One who has lost the claim leaves the next turn to the other manager.
-            with suppress(ClaimLost):
-                self._store.release_turn(claim.token, due_at=now + STEP)
+        self._take_turn(claimed, claim, self._progress, "Power was not planned")
 
     def _progress(self, now: datetime, claim: Claim) -> None:
         mode = self._runtime.settings.power.mode

@@ -246,7 +246,7 @@ def _check_keys(kind: Kind, capabilities: Mapping[str, str | None]) -> None:
 
 
 def _check_declared_once(kind: Kind, capabilities: Mapping[str, str | None]) -> None:
-    """Raise InvalidInput if a host would declare the cards of one class twice, so that nobody can tell how many."""
+    """Raise InvalidInput if the properties of a host would give two numbers for the cards of one class."""
     kept = {name: value for name, value in capabilities.items() if value is not None}
     if kind.kind == HOST and (twice := find_declared_twice(kept)) is not None:
         sentence = f"{twice[0]} and {twice[1]} declare the same cards; remove one of them"

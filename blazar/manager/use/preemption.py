@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The work on notices: one of the managers at a time tells preemptible servers when a start is to delete them.
 
-It looks ahead by the notice and by the time until its next look, so that nobody who runs when the notice begins has
-less. The start itself knows nothing of it, and waits for nobody.
+It looks ahead by the notice and by the time until its next look, so every server that runs when the notice begins gets
+the whole notice. Starts do not depend on it and never wait for it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 from blazar.context import scope
@@ -18,9 +17,7 @@ from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import RARELY, TurnWork
 from blazar.manager.common.runtime import Runtime, tasks_of
 from blazar.manager.use.lending import LendingWork
-from blazar.model.base.clock import to_second
-from blazar.model.base.errors import BlazarError, ClaimLost
-from blazar.model.base.log_lines import log_level
+from blazar.model.base.errors import BlazarError
 from blazar.model.journal.object_entries import tell_preemption
 from blazar.model.use.preemption import NoticeChanges, PreemptedPlace, Preemption, compare_notices
 from blazar.resources.contract.values import Task
@@ -54,15 +51,7 @@ class PreemptionWork(TurnWork):
 
     def work(self, claimed: datetime, claim: Claim) -> None:
         """Look at what starts within the notice. StoreUnavailable."""
-        with self._runtime.claims.held(claim):
-            now = to_second(claimed)
-            try:
-                self._progress(now, claim)
-            except BlazarError as error:
-                LOG.log(log_level(error, logging.WARNING), "Preemptible servers were not told: %s", error.message)
-            # One who has lost the claim leaves the next turn to the other manager.
-            with suppress(ClaimLost):
-                self._store.release_turn(claim.token, due_at=now + STEP)
+        self._take_turn(claimed, claim, self._progress, "Preemptible servers were not told")
 
     def _progress(self, now: datetime, claim: Claim) -> None:
         """Tell what is new, and take back what is not true any more; four statements where there is nothing to do."""

@@ -69,8 +69,8 @@ def compare_notices(
 ) -> NoticeChanges:
     """Return how what was told, by server, differs from what a look has ``seen`` in the places that are needed.
 
-    A server in several places is told of the first need. One that was not seen in a place that is still needed was not
-    asked for, or is gone: nothing is taken back. Nor is it in places whose servers are ``gone``.
+    A server that several starts need to go is told of the earliest one. A notice stands while its start is coming, even
+    if the server was not seen in this look: the cloud may not have answered. It also stands where servers are ``gone``.
     """
     first: dict[str, Preemption] = {}
     for preemption in sorted(seen, key=lambda preemption: preemption.ends_at):

@@ -29,7 +29,7 @@ from blazar.store.billing.price_lists import PriceListCache
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import accounts, charges, findings, leases
 from blazar.store.sql.transactions import Transactions, atomic
-from blazar.store.work.claims import TURNS, claim_turn, recall_turn, select_turn
+from blazar.store.work.claims import TURNS, TurnStore
 
 MOST = 1000
 """Differences that are kept."""
@@ -56,32 +56,14 @@ class CheckedSlice:
     lists: Sequence[PriceList]
 
 
-class RecomputationStore:
+class RecomputationStore(TurnStore):
     """Reads closed accounts, those first that nobody has looked at, and writes where their charges differ."""
 
+    turn = LEDGER
+
     def __init__(self, transactions: Transactions, prices: PriceListCache) -> None:
-        self._transactions = transactions
+        super().__init__(transactions)
         self._prices = prices
-
-    def next_turn(self) -> datetime | None:
-        """Return when the next turn is due; None before the first."""
-        found: datetime | None = self._transactions.scalar(select_turn(LEDGER))
-        return found
-
-    @atomic
-    def claim_turn(self, connection: Connection, token: str, *, now: datetime, until: datetime) -> bool:
-        """Claim the turn if it is due; return whether no other manager was faster."""
-        return claim_turn(connection, LEDGER, token, now=now, until=until)
-
-    @atomic
-    def recall_turn(self, connection: Connection, *, now: datetime, latest: datetime) -> None:
-        """Have the turn be due now if nobody has it and it is due after ``latest``; one statement."""
-        recall_turn(connection, LEDGER, now=now, latest=latest)
-
-    @atomic
-    def release_turn(self, connection: Connection, token: str, *, due_at: datetime) -> None:
-        """End the turn, and say when the next one is; ClaimLost."""
-        TURNS.release(connection, LEDGER, token, due_at=due_at)
 
     def list_next(self, before: datetime, limit: int, *, after: str = "") -> AccountSlice:
         """Return the accounts to look at next: those that nobody has, then the ones not looked at for longest.

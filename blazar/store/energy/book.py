@@ -23,7 +23,7 @@ from blazar.store.energy.unbooked import read_host_times
 from blazar.store.sql.rows import CHUNK, chunks
 from blazar.store.sql.tables import carbon_hours, host_hours, resource_capabilities, resource_properties, resources
 from blazar.store.sql.transactions import Transactions, atomic
-from blazar.store.work.claims import TURNS, claim_turn, recall_turn, select_turn
+from blazar.store.work.claims import TURNS, TurnStore
 
 ENERGY = "energy"
 """The turn of who reads what hosts draw."""
@@ -35,11 +35,13 @@ MICRO = 10**6
 _H, _C = host_hours.c, carbon_hours.c
 
 
-class EnergyStore:
+class EnergyStore(TurnStore):
     """Reads and writes what hosts drew, and what the power of a site emitted, by the hour; ``terms`` are the site's."""
 
+    turn = ENERGY
+
     def __init__(self, transactions: Transactions, terms: EnergyTerms) -> None:
-        self._transactions = transactions
+        super().__init__(transactions)
         self.terms = terms
 
     def read_book(self, resource_ids: Collection[int] | None, window: Window) -> EnergyBook:
@@ -51,21 +53,6 @@ class EnergyStore:
         """Return when hosts were registered and slept, as ``unbooked.read_host_times`` does; four statements."""
         with self._transactions.reading() as connection:
             return read_host_times(connection, period, days)
-
-    def next_turn(self) -> datetime | None:
-        """Return when the next turn is due; None before the first."""
-        found: datetime | None = self._transactions.scalar(select_turn(ENERGY))
-        return found
-
-    @atomic
-    def claim_turn(self, connection: Connection, token: str, *, now: datetime, until: datetime) -> bool:
-        """Claim the turn if it is due; return whether no other manager was faster."""
-        return claim_turn(connection, ENERGY, token, now=now, until=until)
-
-    @atomic
-    def recall_turn(self, connection: Connection, *, now: datetime, latest: datetime) -> None:
-        """Have the turn be due now if nobody has it and it is due after ``latest``; one statement."""
-        recall_turn(connection, ENERGY, now=now, latest=latest)
 
     def list_hours(self, hour: int) -> tuple[HostHour, ...]:
         """Return what hosts drew in an hour; one statement."""

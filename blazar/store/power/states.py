@@ -32,7 +32,7 @@ from blazar.store.sql.clock import epoch_seconds
 from blazar.store.sql.rows import AnyRow, chunks
 from blazar.store.sql.tables import allocations, host_power, leases, power_log, resources
 from blazar.store.sql.transactions import Transactions, atomic
-from blazar.store.work.claims import TURNS, claim_turn, recall_turn, select_turn
+from blazar.store.work.claims import TURNS, TurnStore
 
 HOSTS = "hosts"
 """The turn of the plan for hosts."""
@@ -71,11 +71,13 @@ class PowerView:
     generations: Mapping[int, int] = field(default_factory=dict)
 
 
-class PowerStore:
+class PowerStore(TurnStore):
     """Reads and writes the power of hosts. ``rehearsed`` tells the states of a dry run from real ones."""
 
+    turn = HOSTS
+
     def __init__(self, transactions: Transactions, catalogs: CatalogCache) -> None:
-        self._transactions = transactions
+        super().__init__(transactions)
         self._catalogs = catalogs
 
     def read_view(self, now: datetime, class_by: Sequence[str] = (), *, rehearsed: bool) -> PowerView:
@@ -161,21 +163,6 @@ class PowerStore:
             asleep = asleep[: max(0, ramp - _count_changes(connection, at))]
         return write_wakes(connection, asleep, reason, at)
 
-    def next_turn(self) -> datetime | None:
-        """Return when the next plan is due; None before the first."""
-        found: datetime | None = self._transactions.scalar(select_turn(HOSTS))
-        return found
-
-    @atomic
-    def claim_turn(self, connection: Connection, token: str, *, now: datetime, until: datetime) -> bool:
-        """Claim the turn of the plan if it is due; return whether no other manager was faster."""
-        return claim_turn(connection, HOSTS, token, now=now, until=until)
-
-    @atomic
-    def recall_turn(self, connection: Connection, *, now: datetime, latest: datetime) -> None:
-        """Have the turn be due now if nobody has it and it is due after ``latest``; one statement."""
-        recall_turn(connection, HOSTS, now=now, latest=latest)
-
     @atomic
     def move(self, connection: Connection, token: str, moves: Sequence[PowerMove], *, rehearsed: bool) -> None:
         """Write moves under the claim of the turn, each with its entry of the log; ClaimLost."""
@@ -237,11 +224,6 @@ class PowerStore:
         for part in chunks(ids):
             connection.execute(power_log.delete().where(log.id.in_(part)))
         return len(ids)
-
-    @atomic
-    def release_turn(self, connection: Connection, token: str, *, due_at: datetime) -> None:
-        """End the turn, and say when the next one is; ClaimLost."""
-        TURNS.release(connection, HOSTS, token, due_at=due_at)
 
 
 def _count_changes(connection: Connection, now: datetime) -> int:

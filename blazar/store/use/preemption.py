@@ -15,37 +15,16 @@ from blazar.model.use.preemption import PreemptedServer, Preemption
 from blazar.store.journal.rows import write_entries
 from blazar.store.sql.rows import AnyRow, chunks
 from blazar.store.sql.tables import leases, preemptions
-from blazar.store.sql.transactions import Transactions, atomic
-from blazar.store.work.claims import TURNS, claim_turn, recall_turn, select_turn
+from blazar.store.sql.transactions import atomic
+from blazar.store.work.claims import TURNS, TurnStore
 
 TURN = "preemption"
 
 
-class PreemptionStore:
+class PreemptionStore(TurnStore):
     """Keeps what owners of preemptible servers were told, until the servers are gone."""
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
-
-    def next_turn(self) -> datetime | None:
-        """Return when the next turn is due; None before the first."""
-        found: datetime | None = self._transactions.scalar(select_turn(TURN))
-        return found
-
-    @atomic
-    def claim_turn(self, connection: Connection, token: str, *, now: datetime, until: datetime) -> bool:
-        """Claim the turn if it is due; return whether no other manager was faster."""
-        return claim_turn(connection, TURN, token, now=now, until=until)
-
-    @atomic
-    def recall_turn(self, connection: Connection, *, now: datetime, latest: datetime) -> None:
-        """Have the turn be due now if nobody has it and it is due after ``latest``; one statement."""
-        recall_turn(connection, TURN, now=now, latest=latest)
-
-    @atomic
-    def release_turn(self, connection: Connection, token: str, *, due_at: datetime) -> None:
-        """End the turn, and say when the next one is; ClaimLost."""
-        TURNS.release(connection, TURN, token, due_at=due_at)
+    turn = TURN
 
     def list_starts(self, after: datetime, until: datetime) -> tuple[str, ...]:
         """Return the ids of the leases that are to start after an instant and not after another; one statement."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -155,26 +155,40 @@ def _renew(
     return set(connection.execute(sa.select(table.c.claimed_by).where(*valid)).scalars())
 
 
-def select_turn(name: str) -> sa.Select[datetime | None]:
-    """Return the query of when the next turn is due; None before the first."""
-    return TURNS.select_next_due(turns.c.id == name)
+class TurnStore:
+    """Keeps whose turn it is to do a work that one manager does at a time: the work named ``turn``."""
 
+    turn: ClassVar[str]
 
-def claim_turn(connection: Connection, name: str, token: str, *, now: datetime, until: datetime) -> bool:
-    """Claim a turn if it is due; return whether no other manager was faster. Two statements, once three."""
-    known = connection.execute(sa.select(turns.c.id).where(turns.c.id == name)).first()
-    if known is None:
-        connection.execute(turns.insert().values(id=name, due_at=now))
-    return TURNS.claim(connection, name, token, turns.c.due_at <= now, until=until)
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
 
+    def next_turn(self) -> datetime | None:
+        """Return when the next turn is due; None before the first."""
+        found: datetime | None = self._transactions.scalar(TURNS.select_next_due(turns.c.id == self.turn))
+        return found
 
-def recall_turn(connection: Connection, name: str, *, now: datetime, latest: datetime) -> None:
-    """Have a turn be due now that nobody has and that is due after ``latest``; one statement.
+    @atomic
+    def claim_turn(self, connection: Connection, token: str, *, now: datetime, until: datetime) -> bool:
+        """Claim the turn if it is due; return whether no other manager was faster. Two statements, once three."""
+        known = connection.execute(sa.select(turns.c.id).where(turns.c.id == self.turn)).first()
+        if known is None:
+            connection.execute(turns.insert().values(id=self.turn, due_at=now))
+        return TURNS.claim(connection, self.turn, token, turns.c.due_at <= now, until=until)
 
-    One that is claimed is left to who has it: the heartbeat puts that right.
-    """
-    late = (turns.c.id == name, turns.c.due_at > latest, turns.c.claimed_by.is_(None))
-    connection.execute(turns.update().where(*late).values(due_at=now))
+    @atomic
+    def recall_turn(self, connection: Connection, *, now: datetime, latest: datetime) -> None:
+        """Have the turn be due now if nobody has it and it is due after ``latest``; one statement.
+
+        One that is claimed is left to its owner: the heartbeat corrects it.
+        """
+        late = (turns.c.id == self.turn, turns.c.due_at > latest, turns.c.claimed_by.is_(None))
+        connection.execute(turns.update().where(*late).values(due_at=now))
+
+    @atomic
+    def release_turn(self, connection: Connection, token: str, *, due_at: datetime) -> None:
+        """End the turn, and say when the next one is; ClaimLost."""
+        TURNS.release(connection, self.turn, token, due_at=due_at)
 
 
 def wake_subscriptions(connection: Connection, projects: Collection[str | None], newest: int, *, now: datetime) -> None:
