@@ -49,6 +49,8 @@ def record(world: World, hours: dict[int, int], grams: dict[int, int] | None = N
 
 def told(world: World) -> list[tuple]:
     found = [row for row in rows(world, charges) if row["category"] == "energy"]
+    # Accounts that are due at one time are closed in any order.
+    found.sort(key=lambda row: row["starts_at"])
     return [(row["project_id"], row["wh"], row["gco2"], row["energy_source"], row["carbon_state"]) for row in found]
 
 
