@@ -54,12 +54,12 @@ def select_surplus(
             preemptible.append(server)
         else:
             taken += _needs_of(server, aliases)
+    # Only promised resource classes count; use of others conflicts with no promise. Who starts a reservation does
+    # not know what the operator of a host declares.
+    counted = {name for name, _ in promised if capacity.get(name) or not is_declared(name)}
     evicted = []
     for server in sorted(preemptible, key=lambda server: (server.created_at, server.id)):
         with_it = taken + _needs_of(server, aliases)
-        # Only promised resource classes count; use of others conflicts with no promise. Who starts a reservation does
-        # not know what the operator of a host declares.
-        counted = {name for name, _ in promised if capacity.get(name) or not is_declared(name)}
         if any(amount > capacity.get(name) for name, amount in with_it if name in counted):
             evicted.append(server)
         else:
