@@ -6,6 +6,7 @@ import { info, may } from "../../api/session.ts";
 import type { BeforeEnd } from "../../api/types.ts";
 import { DateTimeField } from "../../parts/datetime.tsx";
 import { Field } from "../../parts/field.tsx";
+import { KeepsField } from "../../parts/keeps.tsx";
 import { MostField } from "../../parts/most.tsx";
 import { RemindersField } from "../../parts/reminders.tsx";
 import { moment, spoken } from "../../time/format.ts";
@@ -79,16 +80,7 @@ export function DetailFields(props: DetailProps) {
           errors={errors}
           onChange={(reminders) => edit({ reminders })}
         />
-        {mayKeep(subject, plan) && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={form.keeps}
-              onChange={(event) => edit({ keeps: event.currentTarget.checked })}
-            />
-            Keep the hosts that are chosen, even if others need them
-          </label>
-        )}
+        {mayKeep(subject, plan) && <KeepsField keeps={form.keeps} onChange={(keeps) => edit({ keeps })} />}
         {plan.way !== "recurs" && (
           <MoreField
             more={form.more}

@@ -11,6 +11,7 @@ import { BusyButton } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { ClockField, DayField } from "../../parts/datetime.tsx";
 import { Field, FormErrors } from "../../parts/field.tsx";
+import { KeepsField } from "../../parts/keeps.tsx";
 import { LengthInput } from "../../parts/length.tsx";
 import { MostField } from "../../parts/most.tsx";
 import { NumberInput } from "../../parts/number.tsx";
@@ -193,14 +194,7 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
         onChange={(reminders) => edit({ reminders })}
       />
       {form.reservations.some((one) => one.resource_type === "physical:host") && (
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={form.keeps}
-            onChange={(event) => edit({ keeps: event.currentTarget.checked })}
-          />
-          Keep the hosts that are chosen, even if others need them
-        </label>
+        <KeepsField keeps={form.keeps} onChange={(keeps) => edit({ keeps })} />
       )}
       {(shown.most !== "" || scope.some((one) => one.price)) && (
         <MostField

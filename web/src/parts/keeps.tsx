@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Whether the hosts that are chosen for a lease stay, of whoever books it or changes its series. */
+
+interface Props {
+  keeps: boolean;
+  onChange: (keeps: boolean) => void;
+}
+
+export function KeepsField({ keeps, onChange }: Props) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={keeps} onChange={(event) => onChange(event.currentTarget.checked)} />
+      Keep the hosts that are chosen, even if others need them
+    </label>
+  );
+}
