@@ -129,6 +129,9 @@ def test_what_does_not_fit_says_why_and_what_would(shared, page_of):
     steps = page.locator(".funnel li")
     expect(steps.first).to_contain_text(f"{hosts}hosts for your project")
     expect(steps.last).to_contain_text("without 1 that is booked")
+    expect(
+        page.get_by_text(re.compile("1 of the .* is taken .*: giving other leases other hosts does not help"))
+    ).to_be_visible()
     assert serious(page) == []
     page.get_by_role("button", name=re.compile(f"instead of {hosts}, now")).click()
     expect(page.get_by_role("button", name=re.compile("^Book now until"))).to_be_visible()

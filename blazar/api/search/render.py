@@ -23,6 +23,7 @@ from blazar.api.http.shapes import (
 from blazar.api.leases.v1_1.prices import PRICE, render_price
 from blazar.api.leases.v1_1.reasons import WAKING, render_waking
 from blazar.model.base.clock import zulu
+from blazar.model.base.proof import ProofCode
 from blazar.model.search.availability import (
     Availability,
     Change,
@@ -52,6 +53,7 @@ def availability(value: Availability) -> Json:
             "reasons": render_reasons(value.reasons),
             "alternatives": render_alternatives(value.alternatives),
             "extension": None if value.extension is None else _extension(value.extension),
+            "proof": None if value.proof is None else value.proof.render(),
         }
     }
 
@@ -136,6 +138,21 @@ _LIMITED_BY: Json = {
     **one_of(LimitedBy, None),
     "description": "null: none of these, as where a resource of the lease is out of use",
 }
+_FULL: Json = an_object(
+    {
+        "code": one_of(ProofCode),
+        "at": {**ZULU, "description": "an instant at which the hosts are full however leases are moved"},
+        "hosts": NUMBER,
+        "promised": {**NUMBER, "description": "held then by leases that can have no other hosts"},
+        "asked": {**NUMBER, "description": "needed of them besides"},
+    },
+    optional=("at", "hosts", "promised", "asked"),
+)
+_PROOF: Json = {
+    "anyOf": [_FULL, {"type": "null"}],
+    "description": "why the first window has no room even if other leases get other hosts; null: it has, or none was "
+    "to get others",
+}
 _EXTENSION: Json = an_object({"open_until": ZULU, "limited_by": _LIMITED_BY, "refusals": _REFUSALS})
 
 _AVAILABILITY: Json = {
@@ -150,6 +167,7 @@ _AVAILABILITY: Json = {
     "reasons": a_list(_REASON),
     "alternatives": a_list(_ALTERNATIVE),
     "extension": {"anyOf": [_EXTENSION, {"type": "null"}]},
+    "proof": _PROOF,
 }
 _EXAMPLE: Json = {
     "as_of": "2026-11-23T10:15:42Z",
@@ -175,6 +193,7 @@ _EXAMPLE: Json = {
     "reasons": [],
     "alternatives": [],
     "extension": None,
+    "proof": None,
 }
 
 COMPONENTS: Json = {

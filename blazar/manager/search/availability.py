@@ -3,85 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from blazar.calendar.openings import Budget, KindSearch
 from blazar.calendar.timeline import from_epoch
-from blazar.enforcement import LeaseView
-from blazar.manager.billing.quoting import Quoting, price_nothing
-from blazar.manager.booking.asleep import read_asleep
-from blazar.manager.booking.booking import PlacementRequest, Selectable, find_whole_kinds, match_visible
+from blazar.manager.billing.quoting import Quoting
+from blazar.manager.booking.booking import PlacementRequest
 from blazar.manager.booking.lease_changes import ChangeQuestion
-from blazar.manager.booking.repacking import RepackedPlan, find_farthest_end, find_moves
+from blazar.manager.booking.repacking import find_farthest_end
 from blazar.manager.changing.change_decisions import check_not_ended
 from blazar.manager.changing.granted import entitle
 from blazar.manager.changing.new_leases import NewLeases
 from blazar.manager.changing.updates import Updates
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases.dates import changed_window
-from blazar.manager.outbox.enforcement_check import find_spending, is_spending_read, make_view
-from blazar.manager.search.free_time import FreeTime, SearchLimits, describe_moved, extend_to, has_candidates
+from blazar.manager.outbox.enforcement_check import make_view
+from blazar.manager.search.alternatives import find_alternatives
+from blazar.manager.search.free_time import FreeTime, extend_to
+from blazar.manager.search.moved_windows import find_by_moves
 from blazar.manager.search.request_places import RequestPlace
 from blazar.manager.search.search_times import Times, read_changed_times, read_extension, read_times
-from blazar.model.base.clock import Clock, to_second
-from blazar.model.base.errors import InvalidInput, OutOfTime
+from blazar.manager.search.sought_leases import FreeTimeReader, SoughtLease, find_places
+from blazar.model.base.clock import to_second
+from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import NOW, Moment
+from blazar.model.base.proof import RefusalProof
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.limits import Bounds
-from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest
-from blazar.model.power.classes import POWERED
-from blazar.model.power.states import ALL_AWAKE
+from blazar.model.leases.requests import LeaseChange, LeaseRequest
 from blazar.model.search.availability import Availability, AvailabilityQuestion, FreeWindow, LimitedBy
-from blazar.store.calendar.views import RangeView
 
 SECOND = timedelta(seconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class _SoughtLease:
-    """What is looked for: a lease with its placement requests; ``current`` is it before a change.
-
-    ``asked`` has, for each reservation, where the question names it.
-    """
-
-    lease: Lease
-    requests: Sequence[PlacementRequest]
-    project_id: str
-    asked: Mapping[str, RequestPlace]
-    besides: str | None = None
-    current: LeaseView | None = None
-
-    @property
-    def is_new(self) -> bool:
-        """Return whether the lease is a new one."""
-        return self.besides is None
-
-
-def _find_places(lease: Lease, named: Mapping[str, RequestPlace]) -> Mapping[str, RequestPlace]:
-    """Return where a question names the reservations of a lease; the parts of one are where that is, without keys."""
-    places = {r.id: named.get(r.id, RequestPlace(None, id=r.id)) for r in lease.asked_for}
-    parents = {r.id: r.parent for r in lease.reservations if r.parent is not None}
-    return {**places, **{id_: replace(places[parent], keys=frozenset()) for id_, parent in parents.items()}}
-
-
-class Deadline:
-    """When a search is given up: ``limit`` after now."""
-
-    def __init__(self, clock: Clock, limit: timedelta) -> None:
-        self._clock = clock
-        self._limit = limit
-        self._end = clock.elapsed() + limit.total_seconds()
-
-    def check(self) -> None:
-        """Raise OutOfTime if it has passed."""
-        if self._clock.elapsed() >= self._end:
-            raise OutOfTime(
-                f"the search took longer than {self._limit.total_seconds():g} seconds and was given up; ask for fewer "
-                "reservations or a shorter range, or try again later"
-            )
 
 
 def _first_opening_key(found: Availability) -> tuple[bool, datetime]:
@@ -101,6 +54,10 @@ class AvailabilityService:
         self._moves_others = moves_others
         self._new_leases = NewLeases(runtime)
         self._quoting = Quoting(runtime)
+
+    @property
+    def _reader(self) -> FreeTimeReader:
+        return FreeTimeReader(self._runtime, self._quoting)
 
     def find(self, question: AvailabilityQuestion) -> Availability:
         """Answer a question. InvalidInput, NotFound, WrongState, Conflict, EnforcementUnavailable, OutOfTime."""
@@ -141,11 +98,11 @@ class AvailabilityService:
         )
         new = self._new_leases.draft(request, times.window, checks_references=self._checks_references)
         named = {r.id: RequestPlace(index) for index, r in enumerate(new.lease.asked_for)}
-        places = _find_places(new.lease, named)
+        places = find_places(new.lease, named)
         best: Availability | None = None
         for option in new.options():
-            wanted = _SoughtLease(option.lease, option.placement_requests, asker.project_id, places)
-            found = self._searched(question, self._free_time(wanted, asker, times.range, now), times, now)
+            wanted = SoughtLease(option.lease, option.placement_requests, asker.project_id, places)
+            found = self._searched(question, self._reader.read(wanted, asker, times.range, now), times, now)
             if best is None or _first_opening_key(found) < _first_opening_key(best):
                 best = found
         assert best is not None
@@ -173,13 +130,13 @@ class AvailabilityService:
         requests: Sequence[PlacementRequest] = found.placement_requests
         if found.lease.window.covers(times.window):
             requests = [entitle(request, found.allocations) for request in requests]
-        free_time = self._free_time(self._wanted(question, found, requests), question.asked_by, times.range, now)
+        free_time = self._reader.read(self._wanted(question, found, requests), question.asked_by, times.range, now)
         return self._searched(question, free_time, times, now, moves=not begun, before=found.lease.window)
 
     def _kept(self, question: AvailabilityQuestion, found: ChangeQuestion, times: Times, now: datetime) -> Availability:
         """Answer for a first window in which the lease keeps its resources, whatever has become of them."""
         length, before = times.window.duration, found.lease.window
-        free_time = self._free_time(
+        free_time = self._reader.read(
             self._wanted(question, found, found.placement_requests), question.asked_by, times.range, now
         )
         counts = tuple(
@@ -222,7 +179,7 @@ class AvailabilityService:
         found = self._change_of(question, lease, lease.window.end + SECOND)
         wanted = replace(self._wanted(question, found, found.placement_requests), lease=found.lease)
         times = Times(lease.window, lease.window.start, latest)
-        free_time = self._free_time(wanted, question.asked_by, times.range, now)
+        free_time = self._reader.read(wanted, question.asked_by, times.range, now)
         extension = free_time.extension(latest)
         if extension.limited_by is LimitedBy.PROMISED:
             farthest = find_farthest_end(self._runtime, lease, latest, found.placement_requests, now)
@@ -249,61 +206,12 @@ class AvailabilityService:
 
     def _wanted(
         self, question: AvailabilityQuestion, found: ChangeQuestion, requests: Sequence[PlacementRequest]
-    ) -> _SoughtLease:
+    ) -> SoughtLease:
         runtime = self._runtime
         current = make_view(runtime.store, found.lease, found.allocations) if runtime.enforcement.enabled else None
         named = {c.id: RequestPlace(index, c.parameters, c.id) for index, c in enumerate(question.changes)}
-        places = _find_places(found.after, named)
-        return _SoughtLease(found.after, requests, found.lease.project_id, places, found.lease.id, current)
-
-    def _free_time(self, wanted: _SoughtLease, asker: Actor, range_: Window, now: datetime) -> FreeTime:
-        """Read what is promised in a range, and what the project has then, in one transaction."""
-        settings, enforcement = self._runtime.settings, self._runtime.enforcement
-        budget = Budget(settings.search_placements, check=Deadline(self._runtime.clock, settings.search_limit).check)
-        bounds = self._runtime.bounds_of(wanted.project_id) if wanted.is_new else Bounds()
-        seen = self._view_range(wanted, bounds, range_, now)
-        asleep = read_asleep(self._runtime, range_.start, now) if seen.timelines.keys() & set(POWERED) else ALL_AWAKE
-        kinds = {
-            kind: KindSearch(
-                [request.demand for request in wanted.requests if request.demand.kind == kind],
-                timeline,
-                seen.catalogs[kind].resources,
-                match_visible(seen.catalogs[kind], Selectable(wanted.project_id)),
-                budget,
-                settings.strategy_of(kind),
-                asleep=asleep if kind in POWERED else ALL_AWAKE,
-            )
-            for kind, timeline in seen.timelines.items()
-        }
-        standing = bounds.refusals(*seen.so_far, more=len(wanted.lease.reservations))
-        spending = find_spending(self._runtime, seen.use)
-        limits = SearchLimits(enforcement, asker, now, seen.use, wanted.current, standing, spending, range_.end)
-        # What is made of others takes nothing itself.
-        taking = tuple(r for p in wanted.requests for r in wanted.lease.reservations if r.id == p.reservation_id)
-        numbers = {r.id: number for number, r in enumerate(wanted.lease.asked_for)}
-        return FreeTime(
-            replace(wanted.lease, reservations=taking),
-            wanted.requests,
-            [wanted.asked[reservation.id] for reservation in taking],
-            [numbers[reservation.parent or reservation.id] for reservation in taking],
-            kinds,
-            limits,
-            budget,
-            self._quoting.quote_windows(wanted.lease, now) if wanted.is_new else price_nothing,
-        )
-
-    def _view_range(self, wanted: _SoughtLease, bounds: Bounds, range_: Window, now: datetime) -> RangeView:
-        enforcement = self._runtime.enforcement
-        return self._runtime.store.calendar.view_range(
-            find_whole_kinds(wanted.requests),
-            range_,
-            now=now,
-            besides=wanted.besides,
-            use_of=wanted.project_id if enforcement.needs_use else None,
-            reach=enforcement.usage_window(range_) if enforcement.needs_use else None,
-            spends=is_spending_read(self._runtime),
-            count_of=wanted.project_id if bounds.depends_on_project else None,
-        )
+        places = find_places(found.after, named)
+        return SoughtLease(found.after, requests, found.lease.project_id, places, found.lease.id, current)
 
     def _searched(
         self,
@@ -323,7 +231,10 @@ class AvailabilityService:
         found = free_time.find(window, times.last_start, times.latest, question.limit)
         openings = tuple(free_time.free_window(opening, length) for opening in found.openings)
         fits = bool(openings) and openings[0].window.start == window.start
-        if not fits and (made := self._find_by_moves(free_time, window, now, before)) is not None:
+        made = None
+        if not fits and self._moves_others:
+            made = find_by_moves(self._runtime, free_time, window, now, before)
+        if isinstance(made, FreeWindow):
             openings = made, *openings
         searched_until = from_epoch(found.searched_until)
         if len(openings) > question.limit:
@@ -336,6 +247,8 @@ class AvailabilityService:
             complete=found.complete,
             openings=openings[: question.limit],
         )
+        if question.explain and isinstance(made, RefusalProof):
+            answer = replace(answer, proof=made)
         return self._explained(answer, question, free_time, times, moves=moves)
 
     def _explained(
@@ -350,23 +263,13 @@ class AvailabilityService:
                 return answer
             # There is room, but not for this project: there may be at another time, or for less.
             first = self._find_granted(question, free_time, times, openings) if moves else None
-            return replace(answer, alternatives=free_time.alternatives(window, (), first))
+            return replace(answer, alternatives=find_alternatives(free_time, window, (), first))
         reasons = free_time.reasons(window, times.latest)
         answer = replace(answer, reasons=free_time.of_request(reasons) if question.explain else ())
         if not question.alternatives:
             return answer
         first = self._find_granted(question, free_time, times, openings) if moves else None
-        return replace(answer, alternatives=free_time.alternatives(window, reasons, first))
-
-    def _find_by_moves(
-        self, free_time: FreeTime, window: Window, now: datetime, before: Window | None
-    ) -> FreeWindow | None:
-        """Return the window as it would be booked if others get other hosts; None if that is not found."""
-        prolongs = before is None or (window.covers(before) and window.end > before.end)
-        if not (self._moves_others and prolongs and has_candidates(free_time.searches)):
-            return None
-        found = find_moves(self._runtime, free_time.lease, window, free_time.requests, now)
-        return describe_moved(free_time, window, found) if isinstance(found, RepackedPlan) else None
+        return replace(answer, alternatives=find_alternatives(free_time, window, reasons, first))
 
     def _find_granted(
         self, question: AvailabilityQuestion, free_time: FreeTime, times: Times, openings: Sequence[FreeWindow]

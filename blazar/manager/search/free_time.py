@@ -8,20 +8,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from blazar.calendar import alternatives
-from blazar.calendar.alternatives import Granted
 from blazar.calendar.openings import Budget, Found, KindSearch, Opening, last_fitting_end, search_openings
-from blazar.calendar.placement import Assignment, Placement
+from blazar.calendar.placement import Placement
 from blazar.calendar.reasons import RequirementPart, explain_misfits
 from blazar.calendar.timeline import epoch, from_epoch
 from blazar.enforcement import AllocatedResource, Enforcement, LeaseView, Question
 from blazar.manager.billing.quoting import QuoteWindow, price_nothing
 from blazar.manager.booking.booking import PlacementRequest
-from blazar.manager.booking.repacking import RepackedPlan, count_repacked
-from blazar.manager.search.request_places import RequestPlace, ask_for_count, find_parts
+from blazar.manager.search.request_places import RequestPlace, find_parts
 from blazar.model.base.errors import UsageDenied
 from blazar.model.base.window import Window
-from blazar.model.billing.prices import LeasePrice
 from blazar.model.billing.spending import ProjectSpending
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
@@ -29,8 +25,6 @@ from blazar.model.power.classes import POWERED
 from blazar.model.power.states import WakingHosts
 from blazar.model.resources.resource import Resource, ResourceKind
 from blazar.model.search.availability import (
-    Alternative,
-    Change,
     EnforcementRefusal,
     Extension,
     FreeWindow,
@@ -100,14 +94,14 @@ class FreeTime:
     limits: SearchLimits
     budget: Budget
     quote: QuoteWindow = price_nothing
-    _places: list[tuple[ResourceKind, int]] = field(default_factory=list)
+    places: list[tuple[ResourceKind, int]] = field(default_factory=list)
     _known: dict[int, Resource] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         counts = dict.fromkeys(self.kinds, 0)
         for request in self.requests:
             kind = request.demand.kind
-            self._places.append((kind, counts[kind]))
+            self.places.append((kind, counts[kind]))
             counts[kind] += 1
 
     @property
@@ -134,7 +128,7 @@ class FreeTime:
         placements = dict(zip(self.kinds, opening.placements, strict=True))
         counts = [0] * len({*self.numbers})
         regions = [""] * len(counts)
-        for number, reservation, (kind, index) in zip(self.numbers, self.lease.reservations, self._places, strict=True):
+        for number, reservation, (kind, index) in zip(self.numbers, self.lease.reservations, self.places, strict=True):
             counts[number] += sum(share.count for share in placements[kind].assignments[index])
             regions[number] = reservation.region
         return FreeWindow(
@@ -235,11 +229,11 @@ class FreeTime:
         """Return why the reservations that take resources and do not fit into a window do not."""
         parts: dict[ResourceKind, list[tuple[RequirementPart, ...]]] = {kind: [] for kind in self.kinds}
         for number, request in enumerate(self.requests):
-            parts[request.demand.kind].append(self._parts(number))
+            parts[request.demand.kind].append(self.parts(number))
         times = epoch(window.start), epoch(window.end), epoch(latest)
         explained = {kind: explain_misfits(search, parts[kind], *times) for kind, search in self.kinds.items()}
         found = []
-        for number, (request, (kind, index)) in enumerate(zip(self.requests, self._places, strict=True)):
+        for number, (request, (kind, index)) in enumerate(zip(self.requests, self.places, strict=True)):
             why = explained[kind][index]
             if why is not None:
                 asked = request.demand.min_count
@@ -250,43 +244,6 @@ class FreeTime:
     def of_request(self, reasons: Sequence[WindowReason]) -> tuple[WindowReason, ...]:
         """Return reasons with the numbers of the reservations that the request has."""
         return tuple(replace(reason, reservation=self.numbers[reason.reservation]) for reason in reasons)
-
-    def alternatives(
-        self, window: Window, reasons: Sequence[WindowReason], first: FreeWindow | None
-    ) -> tuple[Alternative, ...]:
-        """Return what is near to a window that is refused, fits, and is within the limits of the project.
-
-        Without ``reasons`` the window fits, and is beyond these limits. ``first`` is the first opening within them.
-        """
-        start, end = epoch(window.start), epoch(window.end)
-        found = []
-        if first is not None:
-            found.append(Alternative(Change.TIME, first.window, price=first.price))
-        short = {reason.reservation: reason.free for reason in reasons}
-        free: dict[ResourceKind, list[int]] = {kind: [] for kind in self.kinds}
-        # Of what fits a lease would get as much as it asks for at most, which may be what is too much.
-        asked = [r.demand.min_count if reasons else r.demand.max_count for r in self.requests]
-        for number, request in enumerate(self.requests):
-            free[request.demand.kind].append(short.get(number, asked[number]))
-        granted = _Granting(self, window.start)
-        # Nobody can ask for fewer of what a reservation is made of.
-        fixed = any(reservation.parent is not None for reservation in self.lease.reservations)
-        counts = None if fixed else alternatives.find_fewer(self.searches, list(free.values()), start, end, granted)
-        if counts is not None:
-            by_kind = dict(zip(self.kinds, counts, strict=True))
-            fewer = tuple(
-                ask_for_count(reservation.parameters, place, min(by_kind[kind][index], most))
-                for reservation, most, place, (kind, index) in zip(
-                    self.lease.reservations, asked, self.asked, self._places, strict=True
-                )
-            )
-            found.append(Alternative(Change.COUNT, window, counts=fewer, price=granted.quote()))
-        if (until := alternatives.find_shorter(self.searches, start, end, granted)) is not None:
-            shorter = Window(window.start, from_epoch(until))
-            found.append(Alternative(Change.DURATION, shorter, price=granted.quote()))
-        if (part := self._droppable(reasons, start, end, granted)) is not None:
-            found.append(Alternative(Change.REQUIREMENT, window, drop=part.pointer, price=granted.quote()))
-        return tuple(found)
 
     def kept_until(self, window: Window, latest: datetime) -> datetime | None:
         """Return the last end, up to ``latest``, for a lease that has its resources throughout a window.
@@ -317,22 +274,10 @@ class FreeTime:
         }
         return self.refusals(window, placements) if len(placements) == len(self.kinds) else ()
 
-    def _parts(self, number: int) -> tuple[RequirementPart, ...]:
+    def parts(self, number: int) -> tuple[RequirementPart, ...]:
+        """Return the parts of what a reservation requires, by its number."""
         reservation, demand = self.lease.reservations[number], self.requests[number].demand
         return find_parts(reservation.parameters, demand, self.asked[number], region=reservation.region)
-
-    def _droppable(
-        self, reasons: Sequence[WindowReason], start: int, end: int, granted: Granted
-    ) -> RequirementPart | None:
-        """Return the part of a requirement without which everything fits into a window, and is granted."""
-        names = list(self.kinds)
-        for reason in reasons:
-            kind, index = self._places[reason.reservation]
-            parts = self._parts(reason.reservation)
-            part = alternatives.find_hindrance(self.searches, (names.index(kind), index), parts, start, end, granted)
-            if part is not None:
-                return part
-        return None
 
     def allocated(self, placements: Mapping[ResourceKind, Placement]) -> tuple[AllocatedResource, ...]:
         """Return what the reservations that take resources have with these placements."""
@@ -343,55 +288,8 @@ class FreeTime:
             AllocatedResource(
                 request.reservation_id, known[share.resource_id], share.count, size is None, request.demand.per_instance
             )
-            for request, (kind, index) in zip(self.requests, self._places, strict=True)
+            for request, (kind, index) in zip(self.requests, self.places, strict=True)
             if kind in placements
             for size in (request.demand.per_instance,)
             for share in placements[kind].assignments[index]
         )
-
-
-@dataclass(slots=True)
-class _Granting:
-    """Tells whether the limits of the project allow placements from a start on, and remembers the last that they do.
-
-    That is what a search for the most that is granted has found in the end.
-    """
-
-    free_time: FreeTime
-    start: datetime
-    _last: tuple[Window, Mapping[ResourceKind, Placement]] | None = None
-
-    def __call__(self, end: int, placements: Sequence[Placement]) -> bool:
-        window = Window(self.start, from_epoch(end))
-        of_kinds = dict(zip(self.free_time.kinds, placements, strict=True))
-        is_granted = not self.free_time.refusals(window, of_kinds)
-        if is_granted:
-            self._last = window, of_kinds
-        return is_granted
-
-    def quote(self) -> LeasePrice | None:
-        """Return what that costs; None: nothing has a price."""
-        if self._last is None:
-            return None
-        window, placements = self._last
-        return self.free_time.quote(window, partial(self.free_time.allocated, placements))
-
-
-def has_candidates(searches: Sequence[KindSearch]) -> bool:
-    """Tell whether there are as many resources as each demand for whole ones asks for, free or not."""
-    return all(
-        not demand.whole or len(search.candidates(demand)) >= demand.min_count
-        for search in searches
-        for demand in search.demands
-    )
-
-
-def describe_moved(free_time: FreeTime, window: Window, found: RepackedPlan) -> FreeWindow:
-    """Return a window that is free once other leases get other hosts; nothing is known of starts beside it."""
-    placements = []
-    for kind in free_time.kinds:
-        ids = [request.reservation_id for request in free_time.requests if request.demand.kind == kind]
-        given = [[a for a in found.plan.allocations if a.reservation_id == id_] for id_ in ids]
-        placements.append(Placement(tuple(tuple(Assignment(a.resource_id, a.count) for a in of) for of in given)))
-    opening = Opening(epoch(window.start), epoch(window.start), epoch(window.end), tuple(placements))
-    return replace(free_time.free_window(opening, window.duration), moves_others=count_repacked(found.moved))

@@ -17,7 +17,7 @@ from blazar.manager.billing.quoting import Quoting
 from blazar.manager.changing.new_leases import NewLease, NewLeases
 from blazar.manager.common.request_keys import do_once, find_record
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.search.availability import Deadline
+from blazar.manager.search.sought_leases import Deadline
 from blazar.manager.series.changes import SeriesChanger
 from blazar.manager.series.occurrences import (
     check_fits,

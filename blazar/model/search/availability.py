@@ -11,6 +11,7 @@ from typing import Any
 
 from blazar.model.base.clock import zulu
 from blazar.model.base.moments import NOW, Duration, Moment
+from blazar.model.base.proof import RefusalProof
 from blazar.model.base.window import Window
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.leases.requests import Actor, ReservationChange, ReservationRequest
@@ -172,9 +173,10 @@ class Extension:
 class Availability:
     """The answer to a question, as of one instant.
 
-    ``reasons`` and ``alternatives`` are about the first window asked for, and empty if that fits. ``complete``: nothing
-    was left out before ``searched_until``; a search for more goes on there. ``not_checked`` names filters that were
-    not asked.
+    ``reasons`` and ``alternatives`` are about the first window asked for, and empty if that fits. ``proof`` is what a
+    search has found that lets other leases get other hosts for it; None if there was none. ``complete``: nothing was
+    left out before ``searched_until``; a search for more goes on there. ``not_checked`` names filters that were not
+    asked.
     """
 
     as_of: datetime
@@ -187,6 +189,7 @@ class Availability:
     reasons: tuple[WindowReason, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     extension: Extension | None = None
+    proof: RefusalProof | None = None
 
 
 Json = dict[str, Any]

@@ -22,7 +22,7 @@ from blazarclient.reservation_text import HOST, check_references, read_reservati
 from blazarclient.utils import read_date
 
 if TYPE_CHECKING:
-    from blazarclient.library.values import Alternative, Availability, Opening
+    from blazarclient.library.values import Alternative, Availability, Opening, Proof
 
 NO_ROOM = 5
 """The exit code if there is no opening."""
@@ -242,11 +242,22 @@ def _why_not(answer: Availability, zone: tzinfo) -> Iterator[str]:
     yield f"There is no room from {local(answer.earliest, zone)} to {local(answer.latest, zone)}."
     for reason in answer.reasons:
         yield f"  {reason.message}"
+    if answer.proof is not None:
+        yield f"  {_proof(answer.proof, zone)}"
     if answer.alternatives:
         yield "What would fit:"
     for alternative in answer.alternatives:
         costs = f", costs {alternative.price} {alternative.currency}" if alternative.price else ""
         yield f"  {_alternative(alternative, zone)}{costs}"
+
+
+def _proof(proof: Proof, zone: tzinfo) -> str:
+    if proof.at is None:
+        return "Whether it would fit if other leases got other hosts was not found in the time of a search."
+    return (
+        f"At {local(proof.at, zone)} leases that can have no others hold {proof.promised} of {proof.hosts} hosts, and "
+        f"{proof.asked} more {'is' if proof.asked == 1 else 'are'} needed."
+    )
 
 
 def _alternative(alternative: Alternative, zone: tzinfo) -> str:

@@ -527,6 +527,17 @@ class Alternative:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Proof:
+    """Why there is no room even if other leases get other hosts: ``full_at`` an instant, or ``not_proven``."""
+
+    code: str
+    at: datetime | None = None
+    hosts: int | None = None
+    promised: int | None = None
+    asked: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Extension:
     """How far a lease can be extended, and what is in the way then."""
 
@@ -550,6 +561,7 @@ class Availability:
     reasons: tuple[WhyNot, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     extension: Extension | None = None
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

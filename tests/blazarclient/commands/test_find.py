@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ ANSWER: dict[str, Any] = {
     "reasons": [],
     "alternatives": [],
     "extension": None,
+    "proof": None,
 }
 FIND = ("find", "--host", "min=4,max=6", "--duration", "3d")
 
@@ -93,6 +95,23 @@ def test_without_room_it_says_why_and_what_would_fit(run: Run, service: Any) -> 
         f"  without resource_properties: {when}",
         f"  at another time: {when}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("proof", "said"),
+    [
+        (
+            {"code": "full_at", "at": "2026-11-24T11:00:00Z", "hosts": 6, "promised": 4, "asked": 3},
+            "  At 2026-11-24 12:00:00+01:00 leases that can have no others hold 4 of 6 hosts, and 3 more are needed.",
+        ),
+        ({"code": "not_proven"}, "  Whether it would fit if other leases got other hosts was not found in the time"),
+    ],
+    ids=["full", "not proven"],
+)
+def test_why_there_is_no_room_has_its_proof(run: Run, service: Any, proof: Mapping[str, Any], said: str) -> None:
+    service.post(f"{URL}/availability", **says("availability", {**ANSWER, "openings": [], "proof": proof}))
+    _, _, err = run(*FIND)
+    assert err.splitlines()[1].startswith(said)
 
 
 def test_a_search_that_was_cut_short_goes_on_from_there(run: Run, service: Any) -> None:

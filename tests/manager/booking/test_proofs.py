@@ -129,6 +129,27 @@ def test_the_answer_has_the_proof_and_the_sentence_names_nobody(world):
     )
 
 
+def test_a_question_has_the_proof_that_a_booking_is_refused_with(world, monkeypatch):
+    world.lease(a_host(3), start=3 * HOUR, hours=4, project="chemistry")
+    http = client_of(app_of(world.manager))
+    window = {"start_date": "2030-04-01T15:00:00Z", "end_date": "2030-04-01T17:00:00Z"}
+
+    def answered(**more):
+        body = {**window, "reservations": [LATER], **more}
+        return ask(http, path="/v1/availability", body=body).json["availability"]
+
+    def refused_with():
+        (error,) = ask(http, body={"name": "x", **window, "reservations": [LATER]}).json["errors"]
+        return error["data"]["proof"]
+
+    assert answered()["proof"] == refused_with()
+    assert answered()["proof"]["code"] == "full_at"
+    assert answered(explain=False)["proof"] is None
+    assert answered(start_date="2030-04-01T12:00:00Z", end_date="2030-04-01T14:00:00Z")["proof"] is None
+    monkeypatch.setattr("blazar.calendar.repack.search.find_proof", lambda board: None)
+    assert answered()["proof"] == refused_with() == {"code": "not_proven"}
+
+
 def test_a_dry_run_says_how_many_others_it_would_move(world):
     lease, pending = pair(world)
     http = client_of(app_of(world.manager))

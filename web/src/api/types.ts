@@ -335,6 +335,8 @@ export interface Opening {
   price?: Price | null;
   /** What its first start would wait for; null: nothing. */
   waking?: Waking | null;
+  /** How many other leases would get other hosts for it. */
+  moves_others?: number;
 }
 
 /** What a start waits for: so many of its hosts and pools sleep, and the last is awake then. */
@@ -379,6 +381,11 @@ export interface Alternative {
   currency?: string;
 }
 
+/** Why there is no room even if other leases get other hosts: full at an instant, or that is not proven. */
+export type Proof =
+  | { code: "full_at"; at: Instant; hosts: number; promised: number; asked: number }
+  | { code: "not_proven" };
+
 export interface Availability {
   as_of: Instant;
   earliest: Instant;
@@ -391,6 +398,8 @@ export interface Availability {
   reasons: WhyNot[];
   alternatives: Alternative[];
   extension: { open_until: Instant | null; limited_by: string | null; refusals: Refusal[] } | null;
+  /** Null: it fits, or nobody was to get other hosts for it. */
+  proof?: Proof | null;
 }
 
 export type BlockKind = "mine" | "other" | "cleaning" | "out_of_use" | "lease";

@@ -190,7 +190,7 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
           end={first ? Date.parse(first.end_date) : null}
           types={question.wants.map(({ type }) => type)}
         />
-        {none && <Why question={question} reasons={found.reasons} />}
+        {none && <Why question={question} reasons={found.reasons} proof={found.proof} />}
         {none && (
           <Alternatives
             question={question}
@@ -221,7 +221,7 @@ function Results({ question, found, current, loading, failed, ask, onBook }: Res
         {late && (
           <details class="why-not">
             <summary>Why not {question.from === null ? "now" : "at once"}?</summary>
-            <Why question={question} reasons={found.reasons} />
+            <Why question={question} reasons={found.reasons} proof={found.proof} />
             <Alternatives
               question={question}
               alternatives={found.alternatives.filter((one) => one.change !== "time")}

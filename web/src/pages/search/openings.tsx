@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The answer to the question: openings to book, or why there is none and what would fit instead. */
 import { regions } from "../../api/kinds.ts";
-import type { Alternative, Availability, Opening, Step, WhyNot } from "../../api/types.ts";
+import type { Alternative, Availability, Opening, Proof, Step, WhyNot } from "../../api/types.ts";
 import { moment, plural, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { toWire, zone } from "../../time/zone.ts";
@@ -11,6 +11,7 @@ import { money } from "../../words/money.ts";
 import { costOf } from "../../words/price.ts";
 import { foundInWords } from "../../words/offers.ts";
 import { wakingInWords } from "../../words/power.ts";
+import { movesInWords, proofInWords } from "../../words/proof.ts";
 import { type Question, countOf, partAt } from "../../words/question.ts";
 import { LaterCost, WouldBeRefused } from "./cost.tsx";
 import { alternativeInWords, nowOr, windowOf } from "./told.ts";
@@ -88,6 +89,7 @@ function OpeningRow({ question, opening, first, main, priced, onBook }: RowProps
           {[`You get ${counts.join(" and ")}`, ...more].join(" · ")}
           {priced && !opening.price && <LaterCost question={question} opening={opening} />}
         </p>
+        {(opening.moves_others ?? 0) > 0 && <p class="hint">{movesInWords(opening.moves_others!)}</p>}
         {first && opening.waking && <p class="hint">{`${wakingInWords(opening.waking, here, now)}.`}</p>}
         {opening.refusals.map(({ message }) => (
           <p key={message}>
@@ -103,12 +105,14 @@ function OpeningRow({ question, opening, first, main, priced, onBook }: RowProps
 }
 
 /** Why the first window does not fit: what each part of the requirement leaves, as bars that get shorter. */
-export function Why({ question, reasons }: { question: Question; reasons: readonly WhyNot[] }) {
+export function Why(props: { question: Question; reasons: readonly WhyNot[]; proof?: Proof | null | undefined }) {
+  const { question, reasons, proof } = props;
   return (
     <div class="why">
       {reasons.map((reason, index) => (
         <Reason key={index} question={question} reason={reason} />
       ))}
+      {proof && <p class="hint">{proofInWords(proof, zone.value, present.value)}</p>}
     </div>
   );
 }
