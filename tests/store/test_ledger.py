@@ -9,7 +9,9 @@ import pytest
 
 from blazar.model.billing.charges import format_factor
 from blazar.model.billing.ledger import close_account
+from blazar.model.billing.statements import CorrectionRequest
 from blazar.store.billing.closings import ClosedAccount
+from blazar.store.billing.spending import read_spending
 from blazar.store.sql.tables import accounts, charges, planned
 from tests.manager.billing.ledger import HOUR, act, charged, expected, publish, rows
 from tests.statements import counted
@@ -27,6 +29,34 @@ def test_amounts_are_exact_whatever_their_size(engine):
     world.run_to(NOON + 3 * HOUR)
     world.manager.closing.run_once()
     assert sorted(row["nano"] for row in rows(world, charges)) == [1000, (LARGE + 1) * 10**9 - 1000]
+
+
+def test_sums_of_amounts_are_exact_beyond_what_one_amount_can_be(engine):
+    world = World(engine, hosts=4)
+    publish(world, prices=[{"sku": "host", "measure": "host", "per_hour": "99999999.000001"}])
+    each = 99_999_999_000_001_000 * 46
+    leases = [world.lease(a_host(), start=HOUR, hours=46) for _ in range(3)]
+    assert sum_months(world) == (0, 3 * each)
+    world.run_to(NOON + 50 * HOUR)
+    world.manager.closing.run_once()
+    assert sum_months(world) == (3 * each, 0)
+    month = NOON.date().replace(day=1)
+    assert world.manager.statements.one("physics", month).exact_nano == 3 * each
+    last = max(row["id"] for row in rows(world, charges))
+    for amount in (LARGE * 10**9, -(10**6) - 1):
+        for _ in range(9):
+            world.manager.charges.correct(CorrectionRequest(last, amount, "a slip"))
+    total = 3 * each + 9 * (LARGE * 10**9 - 10**6 - 1)
+    assert sum_months(world) == (total, 0)
+    found = world.store.charges.sum_leases([lease.id for lease in leases])
+    assert sum(one.charged for one in found.values()) == total
+
+
+def sum_months(world) -> tuple[int, int]:
+    """Return what the project was charged for all months, and what is planned for it."""
+    with world.engine.connect() as connection:
+        months = read_spending(connection, ["physics"], NOON.date().replace(day=1)).get("physics", {}).values()
+    return sum(one.charged for one in months), sum(one.planned for one in months)
 
 
 def test_a_lease_that_is_changed_and_deleted_is_charged_alike(engine):

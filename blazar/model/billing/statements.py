@@ -12,8 +12,6 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.errors import InvalidInput, pointer_to
 from blazar.model.base.paging import Page, Position
 from blazar.model.billing.charges import (
-    MOST_NANO,
-    NANO,
     Charge,
     ChargeCategory,
     ChargeLine,
@@ -209,28 +207,14 @@ def draft_correction(corrected: Charge, request: CorrectionRequest, *, now: date
     )
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedSums:
-    """What a project was charged so far for a lease in all, and for the month in which that is corrected."""
-
-    of_lease: int
-    of_month: int
-
-
-def check_sums(correction: Charge, sums: CorrectedSums) -> None:
-    """Raise InvalidInput if a correction gives more back than was charged, or makes a month more than can be kept."""
+def check_given_back(correction: Charge, of_lease: int) -> None:
+    """Raise InvalidInput if a correction gives more back than the project was charged for the lease in all."""
     nano, amount, currency = correction.line.nano, show_exactly(correction.line.nano, 0), correction.currency
-    if nano < 0 and sums.of_lease + nano < 0:
+    if nano < 0 and of_lease + nano < 0:
         raise InvalidInput(
             f"amount is {amount}, which gives more back than project {correction.project_id} was charged for lease "
-            f"{correction.lease_id} in all, corrections included: that is {show_exactly(max(sums.of_lease, 0), 0)} "
+            f"{correction.lease_id} in all, corrections included: that is {show_exactly(max(of_lease, 0), 0)} "
             f"{currency}; give at most that back",
-            at=pointer_to(("amount",)),
-        )
-    if abs(sums.of_month + nano) > MOST_NANO:
-        raise InvalidInput(
-            f"amount is {amount}, with which the statement of {spell_month(correction.month)} would be of more than "
-            f"{MOST_NANO // NANO} {currency}, which cannot be kept; give less",
             at=pointer_to(("amount",)),
         )
 

@@ -18,17 +18,24 @@ from blazar.model.base.errors import NotFound
 from blazar.model.base.paging import Page, Position, unknown_marker
 from blazar.model.base.window import Window
 from blazar.model.billing.booked_prices import AccountTotals
-from blazar.model.billing.charges import CarbonState, Charge, ChargeCategory, ChargeLine, ChargeStatus, LineEnergy
+from blazar.model.billing.charges import (
+    NANO,
+    CarbonState,
+    Charge,
+    ChargeCategory,
+    ChargeLine,
+    ChargeStatus,
+    LineEnergy,
+)
 from blazar.model.billing.statements import (
     ChargePage,
     ChargeQuestion,
-    CorrectedSums,
     CorrectionRequest,
     MonthCharges,
     MonthPage,
     StatementQuestion,
     StatementTotal,
-    check_sums,
+    check_given_back,
     draft_correction,
     parse_month,
     sort_totals,
@@ -47,6 +54,22 @@ _C = charges.c
 # What somebody else who has taken a lease over calls it is none of the business of who gave it away.
 _OWN = sa.and_(leases.c.id == _C.lease_id, leases.c.project_id == _C.project_id)
 _NAMED = sa.select(charges, leases.c.name.label("lease_name")).outerjoin(leases, _OWN)
+
+
+def sum_apart(nano: sa.ColumnElement[int]) -> tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]:
+    """Return the sums of the whole units of some amounts in 10⁻⁹, and of the rest; ``join_sums`` makes one of them.
+
+    An amount fits into 64 bits, many of them together need not: SQLite refuses to add such, and with it all that a
+    statement reads.
+    """
+    # Databases round a quotient below 0 in different ways: it is one without a rest.
+    rest = nano % NANO
+    return sa.func.sum((nano - rest) // NANO), sa.func.sum(rest)
+
+
+def join_sums(units: Any, rest: Any) -> int:
+    """Return the sum in 10⁻⁹, of the two that the database has added; 0 if there was nothing to add."""
+    return int(units or 0) * NANO + int(rest or 0)
 
 
 class ChargeStore:
@@ -114,31 +137,32 @@ def read_totals(connection: Connection, lease_ids: Collection[str]) -> Mapping[t
     found: dict[tuple[str, str], AccountTotals] = {}
     for part in chunks(sorted(lease_ids)):
         of_these = (_TOTALS_OF_ONE, {"id": part[0]}) if len(part) == 1 else (_TOTALS, {"ids": part})
-        for *columns, charged, plan in connection.execute(*of_these):
-            account = parse_account(columns)
+        for *columns, units, rest, plan in connection.execute(*of_these):
+            account, charged = parse_account(columns), join_sums(units, rest)
             key = account.lease_id, account.project_id
             known = found.get(key)
             if known is None or known.account.id != account.id:
                 # The last of several: a project may have given a lease away, and got it back.
                 known = AccountTotals(account, 0, 0)
-            found[key] = replace(known, charged=known.charged + int(charged), planned=known.planned + int(plan))
+            found[key] = replace(known, charged=known.charged + charged, planned=known.planned + int(plan))
     return found
 
 
 def _select_totals(are_wanted: Callable[[sa.ColumnElement[str]], sa.ColumnElement[bool]]) -> sa.Select[Any]:
     """Return what selects the accounts of leases in order, each with an amount of each of its months.
 
-    ``are_wanted`` returns the condition that a column with the id of the lease has to meet. A sum of all months might
-    have more digits than databases add.
+    ``are_wanted`` returns the condition that a column with the id of the lease has to meet. What was charged is in two
+    columns, for ``join_sums``.
     """
     none = sa.literal(0, sa.BigInteger)
     of_month = _C.lease_id, _C.project_id, _C.month
-    charged = sa.select(*of_month[:2], sa.func.sum(_C.nano).label("charged"), none.label("planned"))
-    plan = sa.select(planned.c.lease_id, planned.c.project_id, none, planned.c.nano)
+    units, rest = sum_apart(_C.nano)
+    charged = sa.select(*of_month[:2], units.label("units"), rest.label("rest"), none.label("planned"))
+    plan = sa.select(planned.c.lease_id, planned.c.project_id, none, none, planned.c.nano)
     amounts = sa.union_all(
         charged.where(are_wanted(_C.lease_id)).group_by(*of_month), plan.where(are_wanted(planned.c.lease_id))
     ).subquery()
-    columns = (sa.func.coalesce(amounts.c.charged, 0), sa.func.coalesce(amounts.c.planned, 0))
+    columns = (amounts.c.units, amounts.c.rest, sa.func.coalesce(amounts.c.planned, 0))
     same = sa.and_(amounts.c.lease_id == accounts.c.lease_id, amounts.c.project_id == accounts.c.project_id)
     query = sa.select(*ACCOUNT_COLUMNS, *columns).select_from(accounts.outerjoin(amounts, same))
     return query.where(are_wanted(accounts.c.lease_id)).order_by(accounts.c.opened_at, accounts.c.id)
@@ -198,7 +222,7 @@ def _read_months(connection: Connection, places: Sequence[tuple[date, str]]) -> 
     Two statements for each few thousand.
     """
     group = _C.project_id, _C.month, _C.currency, _C.category, _C.status, _C.sku
-    sums = tuple(sa.func.sum(column) for column in (_C.resource_seconds, _C.nano, _C.wh, _C.gco2))
+    sums = (*(sa.func.sum(column) for column in (_C.resource_seconds, _C.wh, _C.gco2)), *sum_apart(_C.nano))
     found: list[MonthCharges] = []
     for part in chunks(places):
         query = sa.select(*group, sa.func.count(), *sums, sa.func.max(_C.id)).group_by(*group)
@@ -224,11 +248,11 @@ def _read_planned(connection: Connection, projects: Collection[str]) -> dict[str
 def _group_months(rows: Sequence[AnyRow], planned_from: dict[str, date]) -> tuple[MonthCharges, ...]:
     totals: dict[tuple[str, date, str], list[StatementTotal]] = {}
     last: dict[tuple[str, date, str], int] = {}
-    for project_id, month, currency, category, status, sku, count, seconds, nano, wh, gco2, last_id in rows:
+    for project_id, month, currency, category, status, sku, count, seconds, wh, gco2, units, rest, last_id in rows:
         key = project_id, month, currency
         energy = (None if sum_ is None else int(sum_) for sum_ in (wh, gco2))
         of = ChargeCategory(category), ChargeStatus(status), sku
-        total = StatementTotal(*of, count, int(seconds), int(nano), *energy)
+        total = StatementTotal(*of, count, int(seconds), join_sums(units, rest), *energy)
         totals.setdefault(key, []).append(total)
         last[key] = max(last.get(key, 0), int(last_id))
     return tuple(
@@ -238,7 +262,7 @@ def _group_months(rows: Sequence[AnyRow], planned_from: dict[str, date]) -> tupl
 
 def _correct(connection: Connection, request: CorrectionRequest, key: IdempotencyKey | None, now: datetime) -> Charge:
     drafted = draft_correction(_read_charge(connection, request.charge_id), request, now=now)
-    check_sums(drafted, _sum_corrected(connection, drafted))
+    check_given_back(drafted, _sum_corrected(connection, drafted))
     line = drafted.line
     done = connection.execute(
         charges.insert().values(
@@ -274,15 +298,11 @@ def _correct(connection: Connection, request: CorrectionRequest, key: Idempotenc
     return corrected
 
 
-def _sum_corrected(connection: Connection, drafted: Charge) -> CorrectedSums:
+def _sum_corrected(connection: Connection, drafted: Charge) -> int:
     """Return what a correction is added to; its lease is locked, so that two give nothing back twice."""
-    own = _C.project_id == drafted.project_id
     connection.execute(sa.select(accounts.c.id).where(accounts.c.lease_id == drafted.lease_id).with_for_update()).all()
-    # By month: all together might have more digits than databases add.
-    query = sa.select(_C.month, sa.func.sum(_C.nano)).where(own, _C.lease_id == drafted.lease_id).group_by(_C.month)
-    of_lease = sum(int(nano) for _, nano in connection.execute(query))
-    of_month = connection.execute(sa.select(sa.func.sum(_C.nano)).where(own, _C.month == drafted.month)).scalar()
-    return CorrectedSums(of_lease, int(of_month or 0))
+    own = sa.and_(_C.project_id == drafted.project_id, _C.lease_id == drafted.lease_id)
+    return join_sums(*connection.execute(sa.select(*sum_apart(_C.nano)).where(own)).one())
 
 
 def parse_charge(row: AnyRow) -> Charge:

@@ -16,6 +16,7 @@ from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.spending import find_growth, list_reached
 from blazar.model.leases.limits import Growth, refuse_growth
 from blazar.model.use.resource_hours import MonthSpending, ReachedShare, SpendingByMonth, SpendLimit
+from blazar.store.billing.charges import join_sums, sum_apart
 from blazar.store.sql.tables import charges, planned
 
 
@@ -36,9 +37,9 @@ def read_spending(
     both = sa.union_all(*parts).subquery()
     group = both.c.project_id, both.c.month, both.c.charged
     sums: dict[str, dict[date, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
-    query = sa.select(*group, sa.func.sum(both.c.nano)).group_by(*group)
-    for project_id, month, which, nano in connection.execute(query):
-        sums[project_id][month][which] = int(nano)
+    query = sa.select(*group, *sum_apart(both.c.nano)).group_by(*group)
+    for project_id, month, which, units, rest in connection.execute(query):
+        sums[project_id][month][which] = join_sums(units, rest)
     return {
         project_id: {month: MonthSpending(charged=many[1], planned=many[0]) for month, many in months.items()}
         for project_id, months in sums.items()
