@@ -6,10 +6,13 @@ from __future__ import annotations
 from blazar.api.http.shapes import NUMBER, TEXT, TEXT_OR_NULL, ZULU, Json, a_list, an_object, ref
 from blazar.model.billing.price_lists import MOST_FACTORS, MOST_PRICES, MOST_PROJECTS
 
-_AMOUNT: Json = {"type": "string", "description": "an amount of the currency, with at most 6 decimals"}
-_FACTOR: Json = {"type": "string", "description": "a factor, with at most 6 decimals"}
-_SHARE: Json = {"type": "string", "description": "a share from 0 to 1, with at most 6 decimals"}
-_LENGTH: Json = {"type": "string", "description": "a duration without years and months, as PT24H"}
+_AMOUNT: Json = {
+    "type": "string",
+    "description": 'an amount as a string, such as "3.20", with at most 9 digits and 6 decimals',
+}
+_FACTOR: Json = {"type": "string", "description": 'a factor as a string, such as "1.25", with at most 6 decimals'}
+_SHARE: Json = {"type": "string", "description": 'a share from "0" to "1" as a string, such as "0.25"'}
+_LENGTH: Json = {"type": "string", "description": 'a duration as a string, such as "PT24H", without years and months'}
 _FREE: Json = {"enum": ["free", "charge"]}
 _TIME: Json = {"type": "string", "description": "a time of day such as 09:00"}
 _PROJECT: Json = {"type": "string", "description": "the id of a project"}
@@ -26,7 +29,7 @@ _PRICE: Json = {
     "per_hour": {**_AMOUNT, "description": f"{_AMOUNT['description']}, of all measures but kwh"},
     "per_kwh": {**_AMOUNT, "description": f"{_AMOUNT['description']}, of the measure kwh"},
 }
-_ABOVE: Json = {"type": "integer", "description": "a whole number"}
+_ABOVE: Json = {"type": "integer", "description": "a whole number such as 16, without quotes"}
 
 
 def _entries(properties: Json, most: int, required: list[str]) -> Json:
@@ -62,15 +65,15 @@ DOCUMENT: Json = {
             "type": "integer",
             "minimum": 0,
             "maximum": 9,
-            "description": "a whole number from 0 to 9, the decimals of totals",
+            "description": "a whole number from 0 to 9 without quotes, the decimals of totals",
         },
-        "valid_from": {"type": "string", "description": "a date"},
+        "valid_from": {"type": "string", "description": 'a date as a string, such as "2030-04-01T00:00:00Z"'},
         "time_zone": {"type": "string", "description": "the time zone of the hours, as Europe/Berlin"},
         "prices": {
             **_entries(_PRICE, MOST_PRICES, ["sku", "measure"]),
             "description": "a list of prices; of those for a measure the first one that fits a resource is its price",
         },
-        "fee": {**_AMOUNT, "description": "an amount of the currency for each lease, when it starts"},
+        "fee": {**_AMOUNT, "description": f"{_AMOUNT['description']}, for each lease when it starts"},
         "hours": {
             **_entries({"days": _DAYS, "from": _TIME, "to": _TIME, "factor": _FACTOR}, MOST_FACTORS, ["factor"]),
             "description": "a list of factors by the local time of day and week; several that hold multiply",
@@ -83,25 +86,25 @@ DOCUMENT: Json = {
             **_entries({"above": _ABOVE, "factor": _FACTOR}, MOST_FACTORS, ["above", "factor"]),
             "description": "a list of factors by how many of the measure a reservation has",
         },
-        "unused": {**_FACTOR, "description": "a factor of hours in which nobody uses the lease"},
+        "unused": {**_FACTOR, "description": f"{_FACTOR['description']}, of hours in which nobody uses the lease"},
         "projects": {
             **_entries({"project_id": _PROJECT, "factor": _FACTOR}, MOST_PROJECTS, ["project_id", "factor"]),
             "description": "a list of factors of projects; members see only that of their own",
         },
-        "minimum": {**_LENGTH, "description": "a duration, the least that is charged of the time of a reservation"},
-        "round_up": {**_LENGTH, "description": "a duration to whose multiples the time of a reservation is rounded up"},
+        "minimum": {**_LENGTH, "description": f"{_LENGTH['description']}: the least that is charged of a reservation"},
+        "round_up": {**_LENGTH, "description": f"{_LENGTH['description']}: time is rounded up to multiples of it"},
         "cancellation": {
             **_entries({"before_start": _LENGTH, "share": _SHARE}, MOST_FACTORS, ["share"]),
             "description": "a list of shares of the price of what is given back so long before the start, or else",
         },
         "early_return": {
             **_SHARE,
-            "description": "a share from 0 to 1 of the price of what is given back after the start",
+            "description": f"{_SHARE['description']}, of the price of what is given back after the start",
         },
         "late": {**_FREE, "description": "free or charge, for the time from the start to the hand-over"},
         "lost": {**_FREE, "description": "free or charge, for the time in which a resource is missing"},
-        "pue": {**_FACTOR, "description": "a factor of at least 1 of the energy that hosts draw"},
-        "load": {**_SHARE, "description": "a load from 0 to 1 by which the energy of a quote is estimated"},
+        "pue": {**_FACTOR, "description": f"{_FACTOR['description']}, at least 1, of the energy that hosts draw"},
+        "load": {**_SHARE, "description": f"{_SHARE['description']}: the load by which quotes estimate energy"},
     },
 }
 LIST: Json = {

@@ -99,7 +99,10 @@ def date(text: str, place: Place, *, zone: str = "UTC", wanted: str = DATE_ONLY)
 def day_or_date(text: str, place: Place, *, zone: str) -> datetime:
     """Return a date in UTC; a day alone begins at midnight of ``zone``. InvalidInput."""
     if _DAY.fullmatch(text):
-        return date(f"{text}T00:00", place, zone=zone, wanted="a day such as 2030-04-01")
+        try:
+            return date(f"{text}T00:00", place, zone=zone)
+        except InvalidInput:
+            raise place.invalid(text, "a day of the years 1970 to 8999, such as 2030-04-01") from None
     return date(text, place, wanted=f"{DATE_ONLY}, or a day such as 2030-04-01")
 
 

@@ -34,15 +34,15 @@ class DocumentPart:
         """Return where it is, for refusals."""
         return in_body(*self.path) if self.path else Place("the price list", in_body().at)
 
-    def refuse(self, wanted: str) -> InvalidInput:
-        """Return the refusal of the value: what is wanted instead."""
+    def refuse(self, wanted: str, *, is_number: bool = False) -> InvalidInput:
+        """Return the refusal of the value: what is wanted instead. ``is_number``: no string was wanted at all."""
         match self.value:
             case str():
                 shown = self.value
             case list() | dict():
                 shown = "a list" if isinstance(self.value, list) else "an object"
             case _:
-                shown = f"{json.dumps(self.value)} (no string)"
+                shown = json.dumps(self.value) + ("" if is_number else " (no string)")
         return self.place.invalid(shown, wanted, "invalid_value")
 
     def fields(self, needed: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, DocumentPart]:
@@ -89,7 +89,7 @@ class DocumentPart:
     def whole(self, least: int, most: int) -> int:
         """Return a whole number between two."""
         if type(self.value) is not int or not least <= self.value <= most:
-            raise self.refuse(f"a whole number from {least} to {most}, without quotes")
+            raise self.refuse(f"a whole number from {least} to {most}, without quotes", is_number=True)
         return self.value
 
     def amount(self) -> int:

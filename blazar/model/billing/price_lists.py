@@ -341,7 +341,7 @@ def _parse_amount(part: DocumentPart) -> tuple[AmountFactor, ...]:
     found = tuple(AmountFactor(one["above"].whole(1, 10**9), one["factor"].factor()) for one in given)
     for number, (before, after) in enumerate(pairwise(found), 1):
         if after.above <= before.above:
-            raise given[number]["above"].refuse("a larger one than in the entry before it")
+            raise given[number]["above"].refuse("a larger one than in the entry before it", is_number=True)
     return found
 
 

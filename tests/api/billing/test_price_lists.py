@@ -103,16 +103,57 @@ def test_a_wrong_list_is_refused_by_a_sentence_that_names_the_place(http, world,
     ("changed", "sentence"),
     [
         ({"late": "maybe"}, "late is 'maybe', which is invalid; give free or charge, for the time"),
-        ({"fee": None}, "fee is null, which is invalid; give an amount of the currency for each lease"),
+        ({"fee": None}, 'fee is null, which is invalid; give an amount as a string, such as "3.20", with at'),
         ({"decimals": True}, "decimals is true, which is invalid; give a whole number from 0 to 9"),
         ({"prices": [1]}, "prices[0] is 1, which is invalid; give an object with sku, measure, requirement, per_hour"),
         ({"hours": {}}, "hours is an object, which is invalid; give a list of factors by the local time"),
-        ({"round_up": 60}, "round_up is 60, which is invalid; give a duration to whose multiples"),
+        ({"round_up": 60}, 'round_up is 60, which is invalid; give a duration as a string, such as "PT24H"'),
     ],
 )
 def test_a_sentence_says_what_to_give(http, changed, sentence):
     (error,) = ask(http, "POST", URL, a_document(**changed)).json["errors"]
     assert error["detail"].startswith(sentence)
+
+
+WHOLE = {
+    **{"fee": "5.00", "unused": "1", "early_return": "0", "pue": "1.4", "load": "0.6", "minimum": "PT1H"},
+    **{"round_up": "PT1M", "lead": [{"below": "PT24H", "factor": "1.10"}], "amount": [{"above": 16, "factor": "1.20"}]},
+    "hours": [{"from": "09:00", "to": "18:00", "factor": "1.25"}],
+    "projects": [{"project_id": "physics", "factor": "0.80"}],
+    "cancellation": [{"before_start": "P7D", "share": "0"}, {"share": "0.50"}],
+}
+
+
+@pytest.mark.parametrize("field", sorted(WHOLE))
+def test_a_number_where_a_string_is_wanted_is_told_to_be_one_and_the_other_way_round(http, field):
+    for place, swapped in swap_numbers(WHOLE[field]):
+        (error,) = ask(http, "POST", f"{URL}?dry_run=true", a_document(**{field: swapped})).json["errors"]
+        wanted = "without quotes" if place.endswith("above") else "as a string, such as"
+        assert error["detail"].startswith(f"{field}{place} is ")
+        assert wanted in error["detail"]
+
+
+def swap_numbers(value):
+    """Yield a value of the document with one number in or without quotes as is wrong, and where that is."""
+    if isinstance(value, int):
+        yield "", str(value)
+    elif isinstance(value, str) and (value[0] == "P" or value.replace(".", "").isdigit()):
+        yield "", 3600 if value[0] == "P" else float(value)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            for place, swapped in swap_numbers(item):
+                yield f"[{number}]{place}", [*value[:number], swapped, *value[number + 1 :]]
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            for place, swapped in swap_numbers(item):
+                yield f".{key}{place}", {**value, key: swapped}
+
+
+def test_a_day_that_is_none_is_refused_as_it_was_written(http):
+    (error,) = ask(http, "POST", URL, a_document(valid_from="2030-13-01")).json["errors"]
+    assert error["detail"] == (
+        "valid_from is '2030-13-01', which is invalid; give a day of the years 1970 to 8999, such as 2030-04-01"
+    )
 
 
 def test_nobody_else_publishes_and_before_1_1_there_are_none(http):

@@ -126,8 +126,8 @@ def named(pointer: str) -> str:
     ("changes", "pointer", "shown", "wanted"),
     [
         ({"currency": "eur"}, "/currency", "eur", "an ISO 4217 code such as EUR, or a word in capitals such as SU"),
-        ({"decimals": 10}, "/decimals", "10 (no string)", "a whole number from 0 to 9, without quotes"),
-        ({"decimals": True}, "/decimals", "true (no string)", "a whole number from 0 to 9, without quotes"),
+        ({"decimals": 10}, "/decimals", "10", "a whole number from 0 to 9, without quotes"),
+        ({"decimals": True}, "/decimals", "true", "a whole number from 0 to 9, without quotes"),
         ({"valid_from": 7}, "/valid_from", "7 (no string)", "a string"),
         ({"valid_from": "soon"}, "/valid_from", "soon", f"{dates.DATE_ONLY}, or a day such as 2030-04-01"),
         ({"time_zone": "Mars"}, "/time_zone", "Mars", "the name of a time zone such as Europe/Paris, or UTC"),
@@ -171,11 +171,11 @@ def named(pointer: str) -> str:
             "a longer one than in the entry before it",
         ),
         (
-            *({"amount": [{"above": 0, "factor": "2"}]}, "/amount/0/above", "0 (no string)"),
+            *({"amount": [{"above": 0, "factor": "2"}]}, "/amount/0/above", "0"),
             "a whole number from 1 to 1000000000, without quotes",
         ),
         (
-            *({"amount": [{"above": 16, "factor": "2"}] * 2}, "/amount/1/above", "16 (no string)"),
+            *({"amount": [{"above": 16, "factor": "2"}] * 2}, "/amount/1/above", "16"),
             "a larger one than in the entry before it",
         ),
         ({"unused": "-0.5"}, "/unused", "-0.5", FACTOR.replace("more than 0", "at least 0")),

@@ -111,7 +111,8 @@ _DATES_AND_NAME: Json = {
 MAX_PRICE: Json = {
     "type": "string",
     "pattern": r"^[0-9]{1,9}(\.[0-9]{1,6})?$",
-    "description": 'an amount as a string, such as "640.00": a lease that costs more is refused',
+    "description": 'an amount as a string, such as "640.00", with at most 9 digits and 6 decimals: a lease that costs '
+    "more is refused",
 }
 
 
