@@ -152,6 +152,22 @@ def add_lease(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="<lease>", help="id or name of the lease")
 
 
+def refuse_empty(parser: argparse.ArgumentParser, *options: str) -> None:
+    """Have options refused that say nothing, as of a variable that is not set.
+
+    Left out one means something else: a lease at any price, or of the usual length.
+    """
+    for action in parser._actions:
+        if not {*options}.isdisjoint(action.option_strings):
+            action.type = _filled
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; give a value, or leave the option out")
+    return text
+
+
 def add_zone(parser: argparse.ArgumentParser) -> None:
     """Add the option of the zone in which times are read and shown."""
     parser.add_argument("--timezone", metavar="<zone>", help="zone of times, such as Europe/Berlin (default: yours)")

@@ -15,7 +15,15 @@ from typing import Any
 from blazarclient import times
 from blazarclient.command import exit_code, told
 from blazarclient.commands import asked as forms
-from blazarclient.commands.base import LibraryCommand, add_keep_hosts, add_zone, check_columns, now_in, utc
+from blazarclient.commands.base import (
+    LibraryCommand,
+    add_keep_hosts,
+    add_zone,
+    check_columns,
+    now_in,
+    refuse_empty,
+    utc,
+)
 from blazarclient.commands.booking import Booked, Progress, book, may_be_booked, uncertain_of_old, wait_active
 from blazarclient.commands.listing import in_line, outline
 from blazarclient.commands.refusals import Places, in_words_of, of_reminders, of_reservations
@@ -66,6 +74,9 @@ _PLACES: Mapping[str, str] = {
     "/kind": "kind",
 }
 """What the options beyond those of microversion 1.0 say, by their attributes, which are also the keys of a file."""
+
+
+_OF_LINE = ("--queue-until", "--latest-start", "--at-least", "--if-free-until")
 
 
 class CreateLease(LibraryCommand, old.CreateLease):
@@ -141,6 +152,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
         parser.add_argument(
             "--idempotency-key", metavar="<key>", help="never book twice with this key, however often it is tried"
         )
+        refuse_empty(parser, "--start", "--end", "--duration", "--before-end", "--kind", "--max-price", *_OF_LINE)
         return parser
 
     def get_data(self, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +80,7 @@ class PublishPriceList(Rows):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return a parser with the options of the command."""
         parser = super().get_parser(prog_name)
-        parser.add_argument("file", metavar="<file>", help="file with the list as JSON")
+        parser.add_argument("file", metavar="<file>", help="file with the list as JSON; - is the standard input")
         parser.add_argument("--dry-run", action="store_true", help="only say what it would change")
         return parser
 
@@ -106,11 +107,27 @@ def _compare(found: PriceComparison) -> str:
 
 
 def _read(path: str) -> Mapping[str, Any]:
-    """Return the document in a file. CommandError."""
+    """Return the document in a file; ``-`` is the standard input. CommandError."""
+    name = "The standard input" if path == "-" else path
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{path} cannot be read: {error}", code=400) from None
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        # Editors of Windows begin a file with a mark.
+        found = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_once)
+    except OSError as error:
+        raise CommandError(f"{name} cannot be read: {error.strerror}", code=400) from None
+    except UnicodeDecodeError:
+        raise CommandError(f"{name} is not in UTF-8; save it as JSON in UTF-8", code=400) from None
+    except ValueError as error:
+        raise CommandError(f"{name} is no JSON: {error}", code=400) from None
     if not isinstance(found, dict):
-        raise CommandError(f"{path} holds no JSON object; see the page on prices for what a list has", code=400)
+        raise CommandError(f"{name} holds no JSON object; see the page on prices for what a list has", code=400)
+    return found
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; ValueError if it has a key twice, of which one would be lost."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice; leave one out")
     return found

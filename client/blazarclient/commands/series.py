@@ -22,6 +22,7 @@ from blazarclient.commands.base import (
     check_columns,
     let_before_now,
     now_in,
+    refuse_empty,
     zone_name,
 )
 from blazarclient.commands.refusals import Places, in_words_of, of_reservations
@@ -131,6 +132,7 @@ def _add_dates(parser: argparse.ArgumentParser, *, required: bool) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="only show what fits")
     add_zone(parser)
+    refuse_empty(parser, "--rule", "--start", "--duration", "--until", "--except", "--also", "--max-price")
 
 
 def _given(parsed_args: argparse.Namespace, now: datetime) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from blazarclient import times
 from blazarclient.commands import asked as forms
-from blazarclient.commands.base import LibraryCommand, add_keep_hosts, add_zone, now_in
+from blazarclient.commands.base import LibraryCommand, add_keep_hosts, add_zone, now_in, refuse_empty
 from blazarclient.commands.change import end_of, minute, of_old, start_of
 from blazarclient.commands.refusals import Places, in_words_of, of_reminders, of_reservations
 from blazarclient.commands.reminders import add_reminders, read_reminders
@@ -65,6 +65,7 @@ class UpdateLease(LibraryCommand, old.UpdateLease):
         add_keep_hosts(parser)
         add_reminders(parser, instead=True)
         add_zone(parser)
+        refuse_empty(parser, "--start", "--end", "--before-end", "--max-price")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ import json
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
 from blazarclient.commands.prices import describe_price, list_costs
 from blazarclient.library.decoding import decode
 from blazarclient.library.values import Price
@@ -36,6 +37,40 @@ def test_a_price_is_said_with_what_a_cancellation_costs() -> None:
 def test_the_maximum_is_sent_as_it_is_given(run: Run, service: Any) -> None:
     run("lease", "create", "training", "--physical-reservation", "min=1", "--max-price", "640.00", "--dry-run")
     assert sent(service, "POST")[-1].json()["max_price"] == "640.00"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("--max-price", "--duration", "--start", "--end", "--before-end", "--kind", "--queue-until"),
+        *("--latest-start", "--at-least", "--if-free-until"),
+    ],
+)
+def test_an_option_that_says_nothing_books_nothing(run: Run, service: Any, option: str) -> None:
+    code, _, err = run("lease", "create", "training", "--physical-reservation", "min=1", option, "")
+    assert code != 0
+    assert f"{option}: it is empty; give a value, or leave the option out" in err
+    assert not sent(service, "POST")
+
+
+def test_nothing_is_changed_and_no_series_is_booked_at_any_price(run: Run, service: Any) -> None:
+    series = (
+        "series",
+        "create",
+        "course",
+        "--rule",
+        "FREQ=DAILY;COUNT=2",
+        "--start",
+        "2030-04-01T09:00",
+        "--duration",
+        "4h",
+    )
+    for command in (("lease", "update", "1", "--name", "other"), (*series, "--physical-reservation", "min=1")):
+        code, _, err = run(*command, "--max-price", " ")
+        assert code != 0
+        assert "--max-price: it is empty" in err
+    assert not sent(service, "POST")
+    assert not sent(service, "PUT")
 
 
 def test_what_was_charged_of_a_price_is_said_if_anything_was() -> None:

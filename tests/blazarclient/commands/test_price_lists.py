@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
@@ -70,3 +71,35 @@ def test_a_file_without_a_list_is_not_sent(run: Run, told: Any, tmp_path: Any, t
     assert code != 0
     assert str(path) in err
     assert not sent(told, "POST")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b'{"fee": "5", "decimals": 2, "fee": "50"}', "is no JSON: the key 'fee' occurs twice; leave one out"),
+        (b'{"prices": [{"sku": "a", "sku": "b"}]}', "the key 'sku' occurs twice"),
+        ("{}".encode("utf-16"), "is not in UTF-8; save it as JSON in UTF-8"),
+        (b"", "is no JSON: "),
+    ],
+)
+def test_a_file_that_is_not_what_it_seems_is_not_sent(
+    run: Run, told: Any, tmp_path: Any, data: bytes, says: str
+) -> None:
+    path = tmp_path / "prices.json"
+    path.write_bytes(data)
+    code, _, err = run("price-list", "publish", str(path))
+    assert code != 0
+    assert says in err
+    assert not sent(told, "POST")
+
+
+def test_a_file_of_windows_and_the_standard_input_are_published(
+    run: Run, told: Any, tmp_path: Any, monkeypatch: Any
+) -> None:
+    data = b"\xef\xbb\xbf" + json.dumps(DOCUMENT).encode()
+    path = tmp_path / "prices.json"
+    path.write_bytes(data)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    for name in (str(path), "-"):
+        assert run("price-list", "publish", name)[0] == 0
+    assert [request.json() for request in sent(told, "POST")] == [DOCUMENT] * 2
