@@ -102,7 +102,7 @@ def test_without_room_it_says_why_and_what_would_fit(run: Run, service: Any) -> 
     [
         (
             {"code": "full_at", "at": "2026-11-24T11:00:00Z", "hosts": 6, "promised": 4, "asked": 3},
-            "  At 2026-11-24 12:00:00+01:00 leases that can have no others hold 4 of 6 hosts, and 3 more are needed.",
+            "  At 2026-11-24 12:00+01:00 leases that can have no others hold 4 of 6 hosts, and 3 more are needed.",
         ),
         ({"code": "not_proven"}, "  Whether it would fit if other leases got other hosts was not found in the time"),
     ],
