@@ -45,6 +45,7 @@ GET = Rule("blazar:charges:get", READER, "List what the own project was charged,
 CORRECT = Rule("blazar:charges:correct", ADMIN, "Answer a charge that was wrong by a correction.")
 
 _AMOUNT = re.compile(r"-?\d{1,9}(\.\d{1,9})?", re.ASCII)
+_WANTED = 'an amount as a string, such as "-12.50" for a credit, with at most 9 digits and 9 decimals'
 _MONTH: Json = {"type": "string", "pattern": r"^\d{4}-\d{2}$"}
 _EXAMPLE: Json = {
     "id": 81,
@@ -81,8 +82,11 @@ _CORRECTION: Json = {
     "additionalProperties": False,
     "properties": {
         "corrects": {"type": "integer", "minimum": 1, "maximum": 2**62, "description": "the id of the charge"},
-        "amount": {**TEXT, "description": 'an amount that is added to the statement, such as "-12.50" for a credit'},
-        "reason": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "a text that the project reads"},
+        "amount": {**TEXT, "description": _WANTED},
+        "reason": {
+            **{"type": "string", "minLength": 1, "maxLength": 1000, "pattern": r"\S"},
+            "description": "a text that the project reads",
+        },
     },
 }
 COMPONENTS: Json = {
@@ -229,7 +233,7 @@ def read_month(text: str, name: str) -> date:
 
 def _read_amount(text: str) -> int:
     if not _AMOUNT.fullmatch(text):
-        raise in_body("amount").invalid(text, 'an amount such as "-12.50", with at most 9 decimals', "invalid_value")
+        raise in_body("amount").invalid(text, _WANTED, "invalid_value")
     return int(Fraction(text) * NANO)
 
 

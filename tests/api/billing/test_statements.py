@@ -190,7 +190,10 @@ def test_a_correction_that_is_sent_again_with_its_key_is_made_once(http):
         ({"amount": "1.0000000001"}, 400, "amount", "/amount"),
         ({"amount": "1e9"}, 400, "amount", "/amount"),
         ({"amount": "-13"}, 400, "amount is -13, which gives more back than project ", "/amount"),
+        ({"amount": "9999999999"}, 400, "at most 9 digits and 9 decimals", "/amount"),
+        ({"amount": -1}, 400, "give an amount as a string", "/amount"),
         ({"reason": ""}, 400, "reason", "/reason"),
+        ({"reason": " \n"}, 400, "reason", "/reason"),
         ({"corrects": 4711}, 404, "charge 4711 not found", None),
     ],
 )
