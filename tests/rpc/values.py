@@ -940,7 +940,12 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
     "price_lists.all": several(published_lists),
     "price_lists.one": published_lists,
     "price_lists.publish": st.builds(
-        Publication, published_lists, several(price_changes), several(texts), st.none() | month_comparisons
+        Publication,
+        published_lists,
+        several(price_changes),
+        several(texts),
+        several(numbers),
+        st.none() | month_comparisons,
     ),
     "statements.page": st.builds(StatementPage, several(statements), positions, st.none() | numbers),
     "statements.one": statements,

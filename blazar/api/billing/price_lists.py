@@ -11,7 +11,7 @@ from blazar.api.http.context import Call
 from blazar.api.http.queries import option
 from blazar.api.http.readers import Flag
 from blazar.api.http.routes import ADMIN, READER, Body, Caching, Part, Root, Route, Rule, in_path
-from blazar.api.http.shapes import LINKS, TEXT, Json, a_list, an_object, ref
+from blazar.api.http.shapes import LINKS, NUMBER, TEXT, Json, a_list, an_object, ref
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import NotFound
 from blazar.model.billing.comparison import MonthComparison, ProjectComparison
@@ -46,7 +46,7 @@ def publish(call: Call) -> Answer:
     by = Actor(call.caller.user_id, call.caller.project_id)
     done = call.manager.price_lists.publish(call.body(), by, dry_run=dry_run)
     found: Json = {"price_list": _render(call, done.new), "changes": list(map(_render_change, done.changes))}
-    found["left_out"] = list(done.left_out)
+    found["left_out"], found["replaced"] = list(done.left_out), list(done.replaced)
     found["last_month"] = None if done.last_month is None else _render_month(done.last_month, done.new.parse())
     if dry_run:
         return Answer(found, status=200)
@@ -96,11 +96,17 @@ _LEFT_OUT: Json = {
     "description": "skus of the prices until then that a list published ahead leaves out: what is booked meanwhile by "
     "these is free from its begin on",
 }
+_REPLACED: Json = {
+    **a_list(NUMBER),
+    "description": "versions that were published ahead, and never hold for what is booked from now on, as this list "
+    "begins before them; publish them again after it if they are to hold",
+}
 _PUBLISHED = an_object(
     {
         "price_list": ref("PriceList"),
         "changes": a_list(ref("PriceChange")),
         "left_out": _LEFT_OUT,
+        "replaced": _REPLACED,
         "last_month": {"anyOf": [ref("PriceComparison"), {"type": "null"}]},
     }
 )

@@ -18,6 +18,7 @@ from blazar.model.billing.published import (
     compare_documents,
     draft_list,
     list_left_out,
+    list_replaced,
 )
 from blazar.model.billing.recomputation import CheckedLease
 from blazar.model.leases.requests import Actor
@@ -60,9 +61,10 @@ class PriceListService:
         new = draft_list(document, before, now=self._runtime.clock.now(), published_by=by.user_id)
         self._check(new, before)
         changes = compare_documents({} if before is None else before.document, new.document)
-        publication = Publication(new, changes, list_left_out(new.parse(), self._store.read()))
+        prices, published = new.parse(), self._store.read()
+        publication = Publication(new, changes, list_left_out(prices, published), list_replaced(prices, published))
         if dry_run:
-            return replace(publication, last_month=self._compare_month(new.parse()))
+            return replace(publication, last_month=self._compare_month(prices))
         return self._store.add(publication, self._runtime.clock.now)
 
     def _compare_month(self, new: PriceList) -> MonthComparison | None:

@@ -77,13 +77,15 @@ class Publication:
     """A price list that is published, or would be, and what it changes.
 
     ``left_out`` are the skus of lists until then that it has no price for, if it is published ahead: what is booked
-    meanwhile by these is free from its begin on. ``last_month``, of a dry run, is what the month before would have cost
-    by it; None: nothing was charged.
+    meanwhile by these is free from its begin on. ``replaced`` are the versions that were published ahead, and of which
+    nothing comes, as this one holds for what is booked from then on. ``last_month``, of a dry run, is what the month
+    before would have cost by it; None: nothing was charged.
     """
 
     new: PublishedList
     changes: tuple[PriceChange, ...]
     left_out: tuple[str, ...] = ()
+    replaced: tuple[int, ...] = ()
     last_month: MonthComparison | None = None
 
 
@@ -143,6 +145,14 @@ def list_left_out(new: PriceList, published: Iterable[PriceList]) -> tuple[str, 
     holding = {find_list(lists, new.published_at, at) for at in begins if new.published_at <= at < new.valid_from}
     known = {price.sku for prices in holding if prices is not None for price in prices.prices}
     return tuple(sorted(known - {price.sku for price in new.prices}))
+
+
+def list_replaced(new: PriceList, published: Iterable[PriceList]) -> tuple[int, ...]:
+    """Return the versions that would begin later, and never will for what is booked once a list is published."""
+    lists = tuple(published)
+    begins = {one.valid_from for one in lists if one.valid_from > new.published_at}
+    holding = [find_list(lists, new.published_at, at) for at in sorted(begins) if at >= new.valid_from]
+    return tuple(sorted({one.version for one in holding if one is not None and one.valid_from in begins}))
 
 
 def compare_documents(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[PriceChange, ...]:

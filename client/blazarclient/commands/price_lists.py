@@ -93,6 +93,11 @@ class PublishPriceList(Rows):
         if done.left_out:
             skus = ", ".join(done.left_out)
             self.tell(f"It has no price for {skus}: what is booked by these before it begins is free from then on")
+        for number in done.replaced:
+            self.tell(
+                f"Price list {number}, which was published ahead, never holds for what is booked from then on; publish "
+                "it again after this one if it is to hold"
+            )
         if done.last_month is not None:
             self.tell(_compare(done.last_month))
         return self.rows(CHANGES, done.changes, timezone.utc, parsed_args)

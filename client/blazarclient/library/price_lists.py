@@ -62,13 +62,15 @@ class PriceComparison:
 class Publication:
     """A price list that is published, or would be, with what it changes.
 
-    ``left_out`` are skus that have prices until it begins, and of which it has none. ``last_month`` is what the last
+    ``left_out`` are skus that have prices until it begins, and of which it has none, ``replaced``
+    versions that were published ahead and never hold for what is booked from then on. ``last_month`` is what the last
     month would have cost by it, of a dry run; None: nothing was charged.
     """
 
     price_list: PriceList
     changes: tuple[PriceChange, ...] = ()
     left_out: tuple[str, ...] = ()
+    replaced: tuple[int, ...] = ()
     last_month: PriceComparison | None = None
 
 

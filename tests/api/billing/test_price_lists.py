@@ -162,6 +162,19 @@ def test_nobody_else_publishes_and_before_1_1_there_are_none(http):
     assert ask(http, "GET", f"{URL}/first").status_code == 404
 
 
+def test_it_is_said_which_lists_that_were_published_ahead_a_list_replaces(http):
+    ask(http, "POST", URL, a_document())
+    for month in ("06", "05", "07"):
+        assert ask(http, "POST", URL, a_document(valid_from=f"2030-{month}-01")).status_code == 201
+    # That of May has taken the place of that of June, and holds until July.
+    dry_run = f"{URL}?dry_run=true"
+    assert ask(http, "POST", dry_run, a_document(valid_from="2030-08-01")).json["replaced"] == []
+    assert ask(http, "POST", dry_run, a_document(valid_from="2030-06-15")).json["replaced"] == [4]
+    assert ask(http, "POST", dry_run, a_document(valid_from="2030-05-01")).json["replaced"] == [3, 4]
+    assert ask(http, "POST", URL, a_document()).json["replaced"] == [3, 4]
+    assert ask(http, "POST", URL, a_document()).json["replaced"] == []
+
+
 def test_it_is_said_what_a_list_that_is_published_ahead_leaves_out(http):
     both = [{"sku": sku, "measure": "host", "per_hour": "0.90"} for sku in ("host", "host-2030")]
     assert ask(http, "POST", URL, a_document(prices=both)).json["left_out"] == []
