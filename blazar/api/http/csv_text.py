@@ -134,6 +134,8 @@ def wants_csv(format_asked: str | None) -> bool:
 def spell_cell(value: object) -> str:
     """Return a cell as ``render_csv`` writes it, in quotes where it needs them."""
     text = _cell(value)
+    if type(value) is Decimal:
+        return text
     # Four looks for one sign each are faster than one by a pattern.
     if "," in text or '"' in text or "\n" in text or "\r" in text:
         return f'"{text.replace(_QUOTE, _QUOTE * 2)}"'

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from blazar.model.base.clock import zulu
 from blazar.model.billing.charges import (
     DECIMALS,
     NANO,
+    WHOLE,
     Charge,
     ChargeCategory,
     ChargeLine,
@@ -125,13 +126,12 @@ def list_rows(
 
     ``spell`` returns what stands for a cell in a row; cells that rows have in common are spelled once.
     """
-    bill = _Bill(statement, {one.version: one for one in lists}, spell)
-    head = bill.spell({**dict.fromkeys(COLUMNS), **_describe_head(statement, issuer)})
+    bill = _Bill(statement, {one.version: one for one in lists}, issuer, spell)
     for charge in charges:
         if charge.line.category is not ChargeCategory.FREE:
-            yield {**head, **bill.describe_lease(charge), **bill.describe(charge.line), **bill.correct(charge)}
+            yield bill.describe_charge(charge)
     if (rounding := statement.rounding) is not None:
-        yield {**head, **bill.describe(rounding), **bill.spell({"ChargeDescription": "Rounding of the total"})}
+        yield {**bill.describe(rounding), "ChargeDescription": spell("Rounding of the total")}
 
 
 def _describe_head(statement: Statement, issuer: Issuer) -> dict[str, Cell]:
@@ -163,112 +163,97 @@ def _capacity_status(line: ChargeLine) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Pricing(Generic[T]):
-    """What lines of one price and factor have in common: a long bill has few of these. Its cells are spelled."""
+    """What lines of one kind, price and factor have in common: a long bill has few of these.
 
-    cells: Mapping[str, T]
-    listed: Fraction
+    ``row`` has the spelled cells of all columns: those that differ are put into a copy of it.
+    """
+
+    row: dict[str, T]
+    listed: Fraction = WHOLE
     """The factor without that of the project."""
-    words: str
-    is_discounted: bool
-
-
-class _Quantity(NamedTuple):
-    """A number, exactly and in words."""
-
-    exact: Decimal
-    words: str
-
-
-@lru_cache(maxsize=4096)
-def _measure_hours(seconds: int) -> _Quantity:
-    """Return so many seconds in hours: many lines of a long bill are equally long."""
-    return _Quantity(_divide(seconds, 3600), _spell_quotient(seconds, 3600, 2))
+    words: str = ""
+    has_list_cost: bool = False
+    """Whether they cost something else by the list."""
 
 
 class _Bill(Generic[T]):
-    """Describes the lines of a statement, in cells that are spelled."""
+    """Describes the lines of a statement, in cells that are spelled.
 
-    def __init__(self, statement: Statement, lists: Mapping[int, PriceList], spell: Callable[[Cell], T]) -> None:
+    A row is a copy of one of few: to put three dicts together for each of a hundred thousand takes twice as long.
+    """
+
+    def __init__(
+        self, statement: Statement, lists: Mapping[int, PriceList], issuer: Issuer, spell: Callable[[Cell], T]
+    ) -> None:
         self._project_id = statement.project_id
         self._lists = lists
         self._spell = spell
+        self._head = self._spell_all({**dict.fromkeys(COLUMNS), **_describe_head(statement, issuer)})
         self._lease_type = spell("Reservation")
         self._pricings: dict[tuple[object, ...], _Pricing[T]] = {}
+        # Many lines of a long bill are equally long, and of few regions.
+        self._measure = lru_cache(maxsize=4096)(self._spell_hours)
+        self._spell_region = lru_cache(maxsize=64)(spell)
 
-    def spell(self, cells: Mapping[str, Cell]) -> dict[str, T]:
+    def describe_charge(self, charge: Charge) -> dict[str, T]:
+        """Return the row of a charge."""
+        spell, line = self._spell, charge.line
+        row = self.describe(line)
+        row["ResourceId"] = lease = spell(f"lease:{charge.lease_id}")
+        row["ResourceName"] = spell(charge.lease_name)
+        row["ResourceType"] = self._lease_type
+        row["RegionId"] = row["RegionName"] = self._spell_region(charge.region or None)
+        if line.category not in _ADDED:
+            row["CapacityReservationId"] = lease
+        if charge.corrects is not None:
+            # What is corrected in its own month was never invoiced as it was.
+            row["ChargeClass"] = spell("Correction" if line.month < charge.month else None)
+            row["ChargeDescription"] = spell(f"Correction of charge {charge.corrects}: {charge.reason}")
+        return row
+
+    def describe(self, line: ChargeLine) -> dict[str, T]:
+        """Return the row of a line that belongs to no lease."""
+        spell = self._spell
+        # The hash of a fraction takes longer than that of all others.
+        of_price = line.sku, line.version, line.unit_nano, *line.factor.as_integer_ratio()
+        key = *of_price, line.category, line.status, line.nano < 0
+        if (pricing := self._pricings.get(key)) is None:
+            pricing = self._pricings[key] = self._price(line)
+        row = pricing.row.copy()
+        cost = spell(_money(line.nano))
+        row["BilledCost"] = row["EffectiveCost"] = row["ContractedCost"] = row["ListCost"] = cost
+        row["ChargePeriodStart"] = spell(zulu(line.window.start))
+        row["ChargePeriodEnd"] = spell(zulu(line.window.end))
+        if line.energy is not None:
+            row.update(self._spell_all(_describe_energy(line, line.energy, pricing.words)))
+        elif line.sku is not None and line.category not in _ADDED:
+            quantity, words = self._measure(line.resource_seconds)
+            row["PricingQuantity"] = row["ConsumedQuantity"] = quantity
+            row["ChargeDescription"] = spell(f"{words} hours of {line.sku}, {pricing.words}")
+        if pricing.has_list_cost:
+            row["ListCost"] = spell(_money(_price_listed(line, pricing.listed)))
+        return row
+
+    def _spell_all(self, cells: Mapping[str, Cell]) -> dict[str, T]:
         """Return cells as they are spelled."""
         spell = self._spell
         return {name: spell(cell) for name, cell in cells.items()}
 
-    def describe_lease(self, charge: Charge) -> dict[str, T]:
-        """Return the cells of a charge that tell for what lease it is."""
-        spell = self._spell
-        lease, region = spell(f"lease:{charge.lease_id}"), spell(charge.region or None)
-        cells = {
-            "ResourceId": lease,
-            "ResourceName": spell(charge.lease_name),
-            "ResourceType": self._lease_type,
-            "RegionId": region,
-            "RegionName": region,
-        }
-        return cells if charge.line.category in _ADDED else {**cells, "CapacityReservationId": lease}
+    def _spell_hours(self, seconds: int) -> tuple[T, str]:
+        """Return so many seconds in hours, exactly as a cell and in words."""
+        return self._spell(_divide(seconds, 3600)), _spell_quotient(seconds, 3600, 2)
 
-    def describe(self, line: ChargeLine) -> dict[str, T]:
-        """Return the cells of a line."""
-        spell = self._spell
-        cost = spell(_money(line.nano))
-        common: dict[str, T] = {
-            **{"BilledCost": cost, "EffectiveCost": cost, "ContractedCost": cost, "ListCost": cost},
-            "ChargePeriodStart": spell(zulu(line.window.start)),
-            "ChargePeriodEnd": spell(zulu(line.window.end)),
-        }
-        if line.category in _ADDED:
-            is_credit = line.category is ChargeCategory.CORRECTION and line.nano < 0
-            kind = {"ChargeCategory": "Credit" if is_credit else "Adjustment", "ChargeFrequency": "One-Time"}
-            return {**common, **self.spell({**kind, **_name_service(_OTHER)})}
-        if line.energy is not None and line.is_only_told:
-            return {**common, **self.spell(_describe_energy(line, line.energy))}
-        # The hash of a fraction takes longer than that of all others.
-        of_price = line.sku, line.version, line.unit_nano, *line.factor.as_integer_ratio()
-        key = *of_price, line.category, line.status
-        if (pricing := self._pricings.get(key)) is None:
-            pricing = self._pricings[key] = self._price(line)
-        return {**common, **pricing.cells, **self._describe_amount(line, pricing)}
-
-    def _describe_amount(self, line: ChargeLine, pricing: _Pricing[T]) -> dict[str, T]:
-        """Return how much a line is of, and what that costs without what the project has agreed on."""
-        spell = self._spell
-        if line.sku is None:
-            one = spell(Decimal("1.0"))
-            listed = spell(_money(round(line.unit_nano * pricing.listed)))
-            return {"ListCost": listed, "PricingQuantity": one, "ConsumedQuantity": one}
-        if line.energy is not None:
-            return self.spell(_describe_priced_energy(line, line.energy, pricing))
-        hours = _measure_hours(line.resource_seconds)
-        quantity = spell(hours.exact)
-        cells = {
-            "PricingQuantity": quantity,
-            "ConsumedQuantity": quantity,
-            "ChargeDescription": spell(f"{hours.words} hours of {line.sku}, {pricing.words}"),
-        }
-        if pricing.is_discounted:
-            cells["ListCost"] = spell(_money(price_seconds(line.unit_nano, pricing.listed, line.resource_seconds)))
-        return cells
-
-    def correct(self, charge: Charge) -> dict[str, T]:
-        """Return the cells that a charge has because it corrects another one."""
-        if charge.corrects is None:
-            return {}
-        # What is corrected in its own month was never invoiced as it was.
-        return self.spell(
-            {
-                "ChargeClass": "Correction" if charge.line.month < charge.month else None,
-                "ChargeDescription": f"Correction of charge {charge.corrects}: {charge.reason}",
-            }
-        )
+    def _start_row(self, cells: Mapping[str, Cell]) -> dict[str, T]:
+        return {**self._head, **self._spell_all(cells)}
 
     def _price(self, line: ChargeLine) -> _Pricing[T]:
         """Return what a line has by its price: that of the list, and that which the project has agreed on."""
+        if line.category in _ADDED:
+            is_credit = line.category is ChargeCategory.CORRECTION and line.nano < 0
+            kind = {"ChargeCategory": "Credit" if is_credit else "Adjustment", "ChargeFrequency": "One-Time"}
+            return _Pricing(self._start_row({**kind, **_name_service(_OTHER)}))
+        if line.is_only_told:
+            return _Pricing(self._start_row({**_HEAD_OF_ENERGY, "CapacityReservationStatus": _capacity_status(line)}))
         found = None if line.version is None else self._lists.get(line.version)
         measure = _find_measure(line, found)
         factor = _list_factor(line, found, self._project_id)
@@ -284,44 +269,35 @@ class _Bill(Generic[T]):
             **dict.fromkeys(("PricingUnit", "ConsumedUnit"), _find_unit(line)),
             **_name_service(_SERVICES.get(measure or "", _OTHER)),
         }
-        return _Pricing(self.spell(cells), factor, _describe_factor(line), factor != line.factor)
+        # What is given back of a fee costs a share of it, and its list price is that of the whole.
+        has_list_cost = line.sku is None or line.energy is not None or factor != line.factor
+        return _Pricing(self._start_row(cells), factor, _describe_factor(line), has_list_cost)
 
 
-def _describe_energy(line: ChargeLine, energy: LineEnergy) -> dict[str, Cell]:
-    """Return the cells of a line that costs nothing, and tells what hosts drew: its hours are those of hosts."""
-    hours = Fraction(line.resource_seconds, 3600)
+def _price_listed(line: ChargeLine, factor: Fraction) -> int:
+    """Return what a line costs by a factor."""
+    if line.sku is None:
+        return round(line.unit_nano * factor)
+    if line.energy is not None:
+        return price_energy(line.unit_nano, factor, line.energy.wh)
+    return price_seconds(line.unit_nano, factor, line.resource_seconds)
+
+
+def _describe_energy(line: ChargeLine, energy: LineEnergy, words: str) -> dict[str, Cell]:
+    """Return the cells of what hosts drew. If it costs nothing its quantity is of hours of hosts, else of energy."""
+    kwh, seconds = _spell_quotient(energy.wh, 1000, 3), line.resource_seconds
+    if line.is_only_told:
+        quantity = _divide(seconds, 3600)
+        told = f"{kwh} kWh in {_spell_quotient(seconds, 3600, 2)} hours of hosts, free"
+    else:
+        quantity = _divide(energy.wh, 1000)
+        told = f"{kwh} kWh of {line.sku}, {energy.source}, {words}"
     return {
-        "ChargeCategory": "Usage",
-        "ChargeFrequency": "Usage-Based",
-        **dict.fromkeys(("ListUnitPrice", "ContractedUnitPrice"), Decimal("0.0")),
-        **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), _number(hours)),
-        **dict.fromkeys(("PricingUnit", "ConsumedUnit"), "Hours"),
-        "CapacityReservationStatus": _capacity_status(line),
-        "SkuId": _ENERGY,
-        "SkuMeter": "Host hours with energy",
-        "SkuPriceId": f"{_ENERGY}/0/1",
-        "SkuPriceDetails": "{}",
-        "ChargeDescription": f"{_spell(Fraction(energy.wh, 1000), 3)} kWh in {_spell(hours, 2)} hours of hosts, free",
-        **_tell_energy(energy),
-        **_name_service(_OTHER),
-    }
-
-
-def _tell_energy(energy: LineEnergy) -> dict[str, Cell]:
-    return {
+        **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), quantity),
+        "ChargeDescription": told,
         "x_EnergyWh": Decimal(energy.wh),
         "x_EnergySource": str(energy.source),
         "x_CarbonGrams": None if energy.gco2 is None else Decimal(energy.gco2),
-    }
-
-
-def _describe_priced_energy(line: ChargeLine, energy: LineEnergy, pricing: _Pricing[T]) -> dict[str, Cell]:
-    kwh = Fraction(energy.wh, 1000)
-    return {
-        **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), _number(kwh)),
-        "ChargeDescription": f"{_spell(kwh, 3)} kWh of {line.sku}, {energy.source}, {pricing.words}",
-        "ListCost": _money(price_energy(line.unit_nano, pricing.listed, energy.wh)),
-        **_tell_energy(energy),
     }
 
 
@@ -330,18 +306,33 @@ def _name_service(service: _BilledService) -> dict[str, Cell]:
     return {**names, "ServiceSubcategory": service.subcategory}
 
 
+_HEAD_OF_ENERGY: Mapping[str, Cell] = {
+    "ChargeCategory": "Usage",
+    "ChargeFrequency": "Usage-Based",
+    **dict.fromkeys(("ListUnitPrice", "ContractedUnitPrice"), Decimal("0.0")),
+    **dict.fromkeys(("PricingUnit", "ConsumedUnit"), "Hours"),
+    "SkuId": _ENERGY,
+    "SkuMeter": "Host hours with energy",
+    "SkuPriceId": f"{_ENERGY}/0/1",
+    "SkuPriceDetails": "{}",
+    **_name_service(_OTHER),
+}
+"""What lines have in common that cost nothing, and tell what hosts drew."""
+
+
 def _list_factor(line: ChargeLine, found: PriceList | None, project_id: str) -> Fraction:
     """Return the factor of a line without that of its project, which a fee does not have."""
     discount = Fraction(1) if found is None else dict(found.projects).get(project_id, Fraction(1))
     return line.factor if line.sku is None else line.factor / discount
 
 
-def _describe_sku(line: ChargeLine, measure: str | None) -> dict[str, Cell]:
+def _describe_sku(line: ChargeLine, measure: str | None) -> Mapping[str, Cell]:
     if line.sku is None:
         what = _NOUNS[ChargeCategory.FEE]
         if line.category is not ChargeCategory.FEE:
             what = f"{what}, {_NOUNS[line.category]}"
-        return {"SkuId": _FEE, "SkuMeter": "Leases", "ChargeDescription": what.capitalize()}
+        one = dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), Decimal("1.0"))
+        return {"SkuId": _FEE, "SkuMeter": "Leases", "ChargeDescription": what.capitalize(), **one}
     meter = "Energy" if line.energy is not None else f"{(measure or 'resource').capitalize()} hours"
     return {"SkuId": line.sku, "SkuMeter": meter}
 

@@ -53,7 +53,12 @@ from blazar.store.work import idempotency
 _C = charges.c
 # What somebody else who has taken a lease over calls it is none of the business of who gave it away.
 _OWN = sa.and_(leases.c.id == _C.lease_id, leases.c.project_id == _C.project_id)
-_NAMED = sa.select(charges, leases.c.name.label("lease_name")).outerjoin(leases, _OWN)
+CHARGE_COLUMNS = (
+    *(_C.id, _C.lease_id, _C.project_id, _C.user_id, _C.month, _C.reservation_id, _C.region, _C.sku, _C.category),
+    *(_C.status, _C.starts_at, _C.ends_at, _C.resource_seconds, _C.unit_nano, _C.factor, _C.nano, _C.wh, _C.gco2),
+    *(_C.energy_source, _C.carbon_state, _C.currency, _C.version, _C.corrects, _C.reason, _C.at),
+)
+_NAMED = sa.select(*CHARGE_COLUMNS, leases.c.name.label("lease_name")).outerjoin_from(charges, leases, _OWN)
 
 
 def sum_apart(nano: sa.ColumnElement[int]) -> tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]:
@@ -306,34 +311,16 @@ def _sum_corrected(connection: Connection, drafted: Charge) -> int:
 
 
 def parse_charge(row: AnyRow) -> Charge:
-    """Return a charge, of all its columns and the name of its lease."""
-    line = ChargeLine(
-        Window(row.starts_at, row.ends_at),
-        _CATEGORIES[row.category],
-        _STATUSES[row.status],
-        row.nano,
-        row.reservation_id,
-        row.sku,
-        row.version,
-        row.unit_nano,
-        _parse_factor(row.factor),
-        row.resource_seconds,
-        _parse_energy(row),
-    )
-    return Charge(
-        id=row.id,
-        lease_id=row.lease_id,
-        project_id=row.project_id,
-        user_id=row.user_id,
-        line=line,
-        currency=row.currency,
-        at=row.at,
-        corrects=row.corrects,
-        reason=row.reason,
-        lease_name=row.lease_name,
-        region=row.region,
-        stated_in=row.month,
-    )
+    """Return a charge, of the columns of ``CHARGE_COLUMNS`` and the name of its lease."""
+    # A long bill has a hundred thousand of these: to take a row apart is faster than to ask it for each column.
+    id_, lease_id, project_id, user_id, month, reservation_id, region, sku, category, status, *left = row
+    starts_at, ends_at, seconds, unit_nano, factor, nano, *energy, currency, version, corrects, reason, at, name = left
+    window = Window(starts_at, ends_at)
+    head = window, _CATEGORIES[category], _STATUSES[status], nano, reservation_id, sku, version, unit_nano
+    told = None if energy[0] is None else _parse_energy(*energy)
+    line = ChargeLine(*head, _parse_factor(factor), seconds, told)
+    of = lease_id, project_id, user_id, line, currency, at, region
+    return Charge(id_, *of, corrects, reason, month, name)
 
 
 _CATEGORIES = {str(category): category for category in ChargeCategory}
@@ -342,8 +329,5 @@ _STATUSES = {str(status): status for status in ChargeStatus}
 _parse_factor = lru_cache(maxsize=1024)(Fraction)
 
 
-def _parse_energy(row: AnyRow) -> LineEnergy | None:
-    if row.wh is None:
-        return None
-    state = None if row.carbon_state is None else CarbonState(row.carbon_state)
-    return LineEnergy(row.wh, EnergySource(row.energy_source), row.gco2, state)
+def _parse_energy(wh: int, gco2: int | None, source: str, state: str | None) -> LineEnergy:
+    return LineEnergy(wh, EnergySource(source), gco2, None if state is None else CarbonState(state))

@@ -23,7 +23,7 @@ from blazar.store.billing.accounts import (
     difference_row,
     parse_account,
 )
-from blazar.store.billing.charges import parse_charge
+from blazar.store.billing.charges import CHARGE_COLUMNS, parse_charge
 from blazar.store.billing.facts import read_facts
 from blazar.store.billing.price_lists import PriceListCache
 from blazar.store.sql.rows import chunks
@@ -95,9 +95,9 @@ class RecomputationStore(TurnStore):
                     account = parse_account(row)
                     owned[account.lease_id].append(account)
                 unnamed = sa.null().label("lease_name")
-                query = sa.select(charges, unnamed).where(_C.lease_id.in_(part)).order_by(_C.id)
-                for row in connection.execute(query):
-                    charged[row.lease_id].append(parse_charge(row))
+                query = sa.select(*CHARGE_COLUMNS, unnamed).where(_C.lease_id.in_(part)).order_by(_C.id)
+                for charge in map(parse_charge, connection.execute(query)):
+                    charged[charge.lease_id].append(charge)
                 known |= set(connection.execute(sa.select(leases.c.id).where(leases.c.id.in_(part))).scalars())
             facts = read_facts(connection, known)
             found = (CheckedLease(id_, owned[id_], charged[id_], facts.get(id_)) for id_ in sorted(lease_ids))
