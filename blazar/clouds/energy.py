@@ -39,7 +39,8 @@ OPTIONS: list[cfg.Opt] = [
     ),
     *server_options(
         'A query in PromQL for the watts of hosts, with the label that has the name of the host as LABEL=~"{host}", '
-        'and with one value for each host: sum by (node_name) (kepler_platform_watts{node_name=~"{host}"}).'
+        'and with one value for each host: sum by (node_name) (kepler_platform_watts{node_name=~"{host}"}). With a '
+        'label of the region as LABEL="{region}", hosts of two regions may have one name.'
     ),
     *curve_file.OPTIONS,
     *curve_url.OPTIONS,

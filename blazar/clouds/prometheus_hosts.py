@@ -12,8 +12,9 @@ from typing import Any
 from blazar.clouds.ports.energy import HostMeters, Means, NoMeters
 from blazar.clouds.prometheus import AskedFor, QueryTemplate
 from blazar.clouds.prometheus_server import PrometheusServer
-from blazar.model.base.errors import CloudUnavailable
+from blazar.model.base.errors import CloudUnavailable, InvalidInput
 from blazar.model.energy.consumption import HOUR
+from blazar.model.resources.regions import Regions
 
 SECTION = "energy"
 STEP = 300
@@ -32,9 +33,15 @@ HOSTS = AskedFor(
     'sum by (node_name) (kepler_platform_watts{node_name=~"{host}"})',
 )
 
+REGION = "{region}"
+_OF_REGION = re.compile(r'[A-Za-z_][A-Za-z0-9_]*\s*=\s*"' + re.escape(REGION) + '"')
+
 
 class PrometheusMeters:
-    """Implements the port of meters by ``POST /api/v1/query_range``."""
+    """Implements the port of meters by ``POST /api/v1/query_range``.
+
+    A query that names the region is asked of the hosts of one region at a time.
+    """
 
     enabled = True
 
@@ -42,7 +49,12 @@ class PrometheusMeters:
         self._server = server
         self._template = template
 
-    def read_means(self, hosts: Collection[str], since: int, until: int) -> Means:
+    @property
+    def is_by_region(self) -> bool:
+        """Whether the query names the region."""
+        return REGION in self._template.text
+
+    def read_means(self, hosts: Collection[str], since: int, until: int, region: str = "") -> Means:
         """Return the means of hours that Prometheus has values of. CloudUnavailable."""
         # A host with a name that cannot be asked for keeps none of the others from being measured.
         wanted = sorted(host for host in hosts if HOSTS.names.fullmatch(host))
@@ -51,14 +63,16 @@ class PrometheusMeters:
             end = min(until, start + HOURS_AT_ONCE * HOUR - STEP)
             for number in range(0, len(wanted), AT_ONCE):
                 part = wanted[number : number + AT_ONCE]
-                for host, hours in self._read(part, start, end).items():
+                for host, hours in self._read(part, start, end, region).items():
                     found[host] |= hours
         return found
 
-    def _read(self, hosts: Collection[str], start: int, end: int) -> Means:
+    def _read(self, hosts: Collection[str], start: int, end: int, region: str) -> Means:
+        # Names of hosts have no braces, and names of regions nothing that would end a text of the query.
+        query = self._template.query(hosts).replace(REGION, region)
         answer = self._server.ask(
             "/api/v1/query_range",
-            {"query": self._template.query(hosts), "start": str(start), "end": str(end), "step": str(STEP)},
+            {"query": query, "start": str(start), "end": str(end), "step": str(STEP)},
         )
         return read_means(answer, self._template.label, hosts)
 
@@ -108,9 +122,17 @@ def _list_values(pairs: Any) -> Iterator[tuple[float, float]]:
             yield float(at), watts
 
 
-def meters(section: Any, cafile: str | None) -> HostMeters:
+def meters(section: Any, cafile: str | None, regions: Regions) -> HostMeters:
     """Return what keeps what hosts drew; InvalidInput with a sentence that names the option."""
     if not section.prometheus_url:
         return NoMeters()
-    server = PrometheusServer.configured(section, SECTION, cafile)
-    return PrometheusMeters(server, QueryTemplate.of(section.prometheus_query, f"[{SECTION}] prometheus_query", HOSTS))
+    server, option = PrometheusServer.configured(section, SECTION, cafile), f"[{SECTION}] prometheus_query"
+    template = QueryTemplate.of(section.prometheus_query, option, HOSTS)
+    if len(_OF_REGION.findall(template.text)) != template.text.count(REGION):
+        raise InvalidInput(
+            f'{option} must have {REGION} only as the value of a label, as in {{node_name=~"{HOSTS.place}", '
+            f'region="{REGION}"}}'
+        )
+    if REGION in template.text and not regions:
+        raise InvalidInput(f"{option} has {REGION}, and [cloud] regions names none; name the regions, or leave it out")
+    return PrometheusMeters(server, template)

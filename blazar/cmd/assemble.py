@@ -162,7 +162,7 @@ def carbon(conf: cfg.ConfigOpts) -> CarbonSource:
 def meters(conf: cfg.ConfigOpts) -> HostMeters:
     """Return what keeps what hosts drew; ConfigurationError if its options cannot be."""
     try:
-        return prometheus_hosts.meters(conf[energy.SECTION], conf.cafile)
+        return prometheus_hosts.meters(conf[energy.SECTION], conf.cafile, config.regions(conf))
     except InvalidInput as error:
         raise ConfigurationError(error.message) from error
 

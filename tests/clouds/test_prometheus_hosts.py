@@ -12,12 +12,15 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
+from oslo_config import cfg
 
+from blazar.clouds.energy import OPTIONS, SECTION
 from blazar.clouds.prometheus import QueryTemplate
-from blazar.clouds.prometheus_hosts import AT_ONCE, HOSTS, PrometheusMeters, read_means
+from blazar.clouds.prometheus_hosts import AT_ONCE, HOSTS, PrometheusMeters, meters, read_means
 from blazar.clouds.prometheus_server import MOST_BYTES, PrometheusServer
 from blazar.context import scope
 from blazar.model.base.errors import CloudUnavailable, InvalidInput
+from blazar.model.resources.regions import Regions
 from tests.clouds.test_prometheus import speaking
 
 HOUR = 3600
@@ -91,6 +94,51 @@ def test_an_answer_with_any_doubt_is_none(answer):
 def test_a_query_without_the_place_of_hosts_is_refused(query):
     with pytest.raises(InvalidInput, match=r"must have \{host\} in matchers of one label with the name of the host"):
         QueryTemplate.of(query, "[energy] prometheus_query", HOSTS)
+
+
+BY_REGION = 'sum by (node) (watts{node=~"{host}", site="{region}"})'
+
+
+def options(query: str) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    conf.register_opts(OPTIONS, SECTION)
+    conf([], default_config_files=[])
+    conf.set_override("prometheus_url", "https://prometheus.example.org/", SECTION)
+    conf.set_override("prometheus_query", query, SECTION)
+    return conf[SECTION]
+
+
+def test_a_query_that_names_the_region_is_asked_of_the_hosts_of_one():
+    server = Server(lambda sent: matrix(series("a", (0, 5 if "R.2" in sent["query"] else 4))))
+    asked = PrometheusMeters(server, QueryTemplate.of(BY_REGION, "[energy] prometheus_query", HOSTS))
+    assert [asked.read_means(["a"], 0, HOUR, region)["a"] for region in ("R-1", "R.2")] == [{0: 4.0}, {0: 5.0}]
+    assert [one["query"] for one in server.asked] == [
+        f'sum by (node) (watts{{node=~"a", site="{region}"}})' for region in ("R-1", "R.2")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "is_by_region"), [(QUERY, False), (BY_REGION, True), (f'{BY_REGION} * on () x{{r = "{{region}}"}}', True)]
+)
+def test_a_query_tells_regions_apart_if_it_names_the_region(query, is_by_region):
+    assert meters(options(query), None, Regions(("R1", "R2"))).is_by_region is is_by_region
+    if not is_by_region:
+        assert not meters(options(query), None, Regions()).is_by_region
+
+
+@pytest.mark.parametrize(
+    ("query", "regions", "said"),
+    [
+        (BY_REGION, (), r"has \{region\}, and \[cloud\] regions names none; name the regions, or leave it out"),
+        ('w_{region}{a=~"{host}"}', ("R1",), r"must have \{region\} only as the value of a label, as in"),
+        ('w{a=~"{host}", r=~"{region}"}', ("R1",), r"must have \{region\} only as the value of a label, as in"),
+        ('w{a=~"{host}", r="{region}{region}"}', ("R1",), r"must have \{region\} only as the value of a label, as in"),
+    ],
+    ids=["no regions", "in a name", "as a pattern", "twice"],
+)
+def test_a_query_with_the_region_where_it_cannot_be_is_refused(query, regions, said):
+    with pytest.raises(InvalidInput, match=rf"^\[energy\] prometheus_query {said}"):
+        meters(options(query), None, Regions(regions))
 
 
 def test_values_whose_sum_is_no_number_are_no_answer():

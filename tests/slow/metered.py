@@ -20,6 +20,7 @@ from blazar.clouds.simulated import Durations, FileStorage, of_size
 from blazar.cmd import config
 from blazar.manager.power.energy import EnergyWork
 from blazar.model.reports.periods import ReportSettings
+from blazar.model.resources.regions import Regions
 from blazar.store.sql.engine import make_engine
 from blazarconformance.clock import ManualClock
 from tests.manager.power.nights import MINUTE
@@ -111,7 +112,8 @@ def a_world(url: str, folder: Path, now: datetime) -> World:
         settings=replace(usual, claim_ttl=timedelta(seconds=30), promises=0, reports=ReportSettings("Europe/Berlin")),
         energy=energy.read_terms(conf.energy),
     )
-    tellers = {"meters": prometheus_hosts.meters(conf.energy, None), "carbon": energy.read_carbon(conf.energy, None)}
+    meters = prometheus_hosts.meters(conf.energy, None, Regions())
+    tellers = {"meters": meters, "carbon": energy.read_carbon(conf.energy, None)}
     world.manager.energy_work = EnergyWork(replace(world.manager.energy_work._runtime, **tellers))
     return world
 

@@ -20,19 +20,23 @@ class HostMeters(Protocol):
     def enabled(self) -> bool:
         """Whether there is such a service."""
 
-    def read_means(self, hosts: Collection[str], since: int, until: int) -> Means:
+    @property
+    def is_by_region(self) -> bool:
+        """Whether it can tell hosts of one name in two regions apart."""
+
+    def read_means(self, hosts: Collection[str], since: int, until: int, region: str = "") -> Means:
         """Return the means of hours, both instants in seconds; an hour that is not over has that until now.
 
-        What was not measured is left out. CloudUnavailable.
+        The hosts are those of a region if it ``is_by_region``. What was not measured is left out. CloudUnavailable.
         """
 
 
 class NoMeters:
     """No service keeps what hosts drew."""
 
-    enabled = False
+    enabled = is_by_region = False
 
-    def read_means(self, hosts: Collection[str], since: int, until: int) -> Means:
+    def read_means(self, hosts: Collection[str], since: int, until: int, region: str = "") -> Means:
         """Return that nothing is known."""
         return {}
 

@@ -8,8 +8,8 @@ while it lasts.
 from __future__ import annotations
 
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -209,28 +209,46 @@ class EnergyWork(TurnWork):
         # What is on record does not say: adapters may have told these hours.
         last = turn.hour - BACK if turn.metered is None else turn.metered
         since = max(turn.hour - BACK, min(turn.hour - HOUR, last))
-        # Of hosts of two regions with one name nobody knows whose values they are.
-        named = Counter(one.host.name for one in hosts)
-        asked = [one for one in hosts if named[one.host.name] == 1]
-        ids = {one.host.name: one.host.id for one in asked}
+        regions = self._select_metered(hosts)
         found: list[HostHour] = []
         for start in range(since, until, SPAN):
-            means = self._runtime.meters.read_means(list(ids), start, min(until, start + SPAN))
-            found = [
-                HostHour(ids[name], at, milliwatts, 1)
-                for name, hours in means.items()
-                for at, watts in hours.items()
-                if start <= at < start + SPAN and (milliwatts := read_milliwatts(watts)) is not None
-            ]
-            turn.add(found)
+            found = []
+            for region, asked in regions.items():
+                hours = tuple(self._read_means(region, asked, start, min(until, start + SPAN)))
+                turn.add(hours)
+                found += hours
             # What was told so far is not asked for again, if the rest is not told in time.
             turn.metered = min(turn.hour, start + SPAN)
-        awake = _count_awake(asked)
         # Of an hour that has just begun there may be nothing yet.
         lately = until - LATELY - (until - LATELY) % HOUR
-        if awake and not any(one.hour >= lately for one in found):
-            return f"Prometheus has no value of any of {spell_count(awake, 'host')} that are on"
-        return None
+        told = {one.resource_id for one in found if one.hour >= lately}
+        silent = []
+        for region, asked in regions.items():
+            awake = _count_awake(asked.values())
+            if awake and told.isdisjoint(one.host.id for one in asked.values()):
+                where = f" in {region}" if region else ""
+                silent.append(f"Prometheus has no value of any of {spell_count(awake, 'host')} that are on{where}")
+        return "; ".join(silent) or None
+
+    def _select_metered(self, hosts: Collection[PoweredHost]) -> Mapping[str, Mapping[str, PoweredHost]]:
+        """Return the hosts that can be asked for, by their region, if the service knows regions, and name."""
+        is_by_region = self._runtime.meters.is_by_region
+        regions: dict[str, dict[str, list[PoweredHost]]] = defaultdict(lambda: defaultdict(list))
+        for one in hosts:
+            regions[one.host.region if is_by_region else ""][one.host.name].append(one)
+        # Of hosts that it knows by one name nobody knows whose values they are.
+        return {
+            region: {name: some[0] for name, some in named.items() if len(some) == 1}
+            for region, named in regions.items()
+        }
+
+    def _read_means(self, region: str, asked: Mapping[str, PoweredHost], since: int, until: int) -> Iterator[HostHour]:
+        """Yield the hours of hosts, by their names, that the service tells of a span."""
+        means = self._runtime.meters.read_means(list(asked), since, until, region)
+        for name, hours in means.items():
+            for at, watts in hours.items():
+                if since <= at < since + SPAN and (milliwatts := read_milliwatts(watts)) is not None:
+                    yield HostHour(asked[name].host.id, at, milliwatts, 1)
 
     def _read_curve(self, turn: _Turn) -> str | None:
         curve = self._runtime.carbon.fetch_curve()

@@ -20,6 +20,7 @@ from blazar.model.power.addresses import PowerAdapter, PowerAddress
 from blazar.model.power.hosts import PowerChange
 from blazar.model.problems.problems import ProblemKind, ProblemQuestion
 from blazar.model.resources.resource import HOST
+from tests.manager.regions.world import TwoRegions
 from tests.statements import counted
 from tests.world import NOON, World
 
@@ -32,20 +33,22 @@ class Meters:
     """What each host drew: 100 W in each hour that it is asked for."""
 
     enabled = True
-    is_silent = is_empty = False
+    is_silent = is_empty = is_by_region = False
     most = 10**9
     """How often it answers."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
+        self.watts: dict[str, float] = {"": 100.0}
 
-    def read_means(self, hosts, since, until):
+    def read_means(self, hosts, since, until, region=""):
         self.asked.append(((since - AT) // HOUR, until - AT))
         if self.is_silent or len(self.asked) > self.most:
             raise CloudUnavailable("Prometheus did not answer in time")
         if self.is_empty:
             return {}
-        return {host: dict.fromkeys(range(since, until, HOUR), 100.0) for host in hosts}
+        told = [] if region not in self.watts else hosts
+        return {host: dict.fromkeys(range(since, until, HOUR), self.watts[region]) for host in told}
 
 
 class Carbon:
@@ -141,6 +144,38 @@ def test_what_was_missed_is_asked_for_though_adapters_have_told_it(world):
     pass_time(world, work, 5)
     assert meters.asked[-1] == (0, 3 * HOUR + 300)
     assert recorded(world, 1) == {(100, 1)}
+
+
+def watts_by_region(world: World) -> set[tuple[str, str, int]]:
+    """Return the region, the name and the watts of the hosts of which this hour is known."""
+    hosts = {one.id: one for one in world.store.resources.catalog(HOST).resources}
+    found = world.store.energy.list_hours(AT - HOUR)
+    return {(hosts[one.resource_id].region, hosts[one.resource_id].name, one.milliwatts // 1000) for one in found}
+
+
+def test_hosts_of_two_regions_with_one_name_are_measured_where_the_query_names_the_region(engine):
+    world, meters = TwoRegions(engine, register=False, energy=replace(TERMS, asks_adapters=False)), Meters()
+    for region, name in (("R1", "node-1"), ("R2", "node-1"), ("R2", "node-2")):
+        world.register_in(region, name)
+    work = make_work(world, meters=meters)
+    work.run_once()
+    # Nobody knows whose values those of the others are.
+    assert watts_by_region(world) == {("R2", "node-2", 100)}
+    meters.is_by_region, meters.watts = True, {"R1": 200.0, "R2": 300.0}
+    pass_time(world, work, 5)
+    assert watts_by_region(world) == {("R1", "node-1", 200), ("R2", "node-1", 300), ("R2", "node-2", 300)}
+
+
+def test_a_region_of_which_nothing_is_told_is_silent_by_itself(sqlite):
+    world, meters = TwoRegions(sqlite, energy=TERMS), Meters()
+    meters.is_by_region, meters.watts = True, {"R1": 200.0}
+    work = make_work(world, meters=meters)
+    work.run_once()
+    for _ in range(2):
+        pass_time(world, work, 5)
+    assert list_silent(world) == [
+        "energy:prometheus: Prometheus has no value of any of 2 hosts that are on in R2.",
+    ]
 
 
 def list_silent(world: World) -> list[str]:
