@@ -23,7 +23,7 @@ _COMMON = ("resource_type", "region", "before_end")
 KEYS: Mapping[str, tuple[str, ...]] = {
     HOST: (*_COMMON, "min", "max", "hypervisor_properties", "resource_properties", "together", "spread", "lend_beyond"),
     "virtual:instance": (
-        *(*_COMMON, "vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "extra_specs"),
+        *(*_COMMON, "vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "extra_specs", "gpus", "gpu_model"),
         *("amount", "affinity", "resource_properties"),
     ),
     "flavor:instance": (*_COMMON, "flavor_id", "amount", "affinity", "resource_properties"),
@@ -56,7 +56,7 @@ _TEXTS = frozenset(
     {
         *("hypervisor_properties", "resource_properties", "network_properties", "affinity", "before_end", "id"),
         *("name", "flavor_id", "flavor", "image", "network_id", "network_name", "network_description", "class"),
-        *("volume_type", "key_name", "public_key", "user_data", "region", "stack_name"),
+        *("volume_type", "gpu_model", "key_name", "public_key", "user_data", "region", "stack_name"),
     }
 )
 """Keys whose values stay as they are written."""

@@ -286,6 +286,15 @@ def test_pci_devices_are_in_placement_if_the_file_says_so(load):
         HostSettings.configured(load("[nova]", f"pci_alias = {L4}", "pci_in_placement = false"))
 
 
+def test_models_of_gpus_are_those_of_the_file(load):
+    assert not HostSettings.configured(load("[nova]")).gpus.sources
+    models = "gpu_models = A100:alias/a100,A16-4Q:class/VGPU"
+    found = HostSettings.configured(load("[nova]", f"pci_alias = {A100}", models)).gpus
+    assert found.sources == {"A100": ("alias", "a100"), "A16-4Q": ("class", "VGPU")}
+    with pytest.raises(InvalidInput, match="gpu_models: .A100. is the alias .a100., which is not in .nova. pci_alias"):
+        HostSettings.configured(load("[nova]", models))
+
+
 WRONG = [
     ("[DEFAULT]", "cleaning_time = -1", "a whole number from 0"),
     ("[DEFAULT]", "cleaning_time = 1.5", "a whole number from 0"),
@@ -301,6 +310,7 @@ WRONG = [
     ("[nova]", "az_aware = x", "true or false"),
     ("[nova]", "pci_alias = a100", "is JSON as in nova.conf"),
     ("[nova]", "pci_in_placement = partly", "true or false"),
+    ("[nova]", "gpu_models = A100", "A100"),
     ("[pci]", 'alias = {"name": "a:b"}', "give 1 to 255 characters without : and ,"),
     ("[placement]", "endpoint_type = secret", "one of public, internal, admin"),
     ("[manager]", "event_max_retries = 51", "a whole number from 0 to 50"),

@@ -161,6 +161,14 @@ test("what stands beside the sentence of servers is asked, comes back from the a
   assert.deepEqual([bare.ephemeral_gb, bare.extra_specs, bare.before_end], [undefined, undefined, undefined]);
 });
 
+test("GPUs of servers are asked, come back from the address and are said", () => {
+  const gpus = { gpus: 2, gpu_model: "A100" };
+  const address = `type=virtual:instance&amount=1&vcpus=8&memory_mb=16384&with=${encodeURIComponent(JSON.stringify(gpus))}`;
+  const [wish] = questionOf(params(address)).wants.map(wishOf);
+  assert.deepEqual([wish!.gpus, wish!.gpu_model], [2, "A100"]);
+  assert.equal(whatOf(wish!), "1 server of 8 vCPU, 16 GiB, 2 × A100");
+});
+
 test("servers that are booked again have all that they had", () => {
   const size = { amount: 2, vcpus: 2, memory_mb: 4096, disk_gb: 20, ...BESIDE };
   const dates = { start_date: "2030-01-01T00:00:00Z", end_date: "2030-01-02T00:00:00Z" };

@@ -38,6 +38,8 @@ _RESERVATIONS: Json = {
                 "additionalProperties": TEXT,
                 "description": "those that were asked for; only if there are any",
             },
+            "gpus": {**COUNT, "description": "of each server; only if there are any"},
+            "gpu_model": {**TEXT, "description": "only if there are any"},
             "affinity": {"type": ["boolean", "null"]},
             "resource_properties": TEXT_OR_NULL,
             "before_end": BEFORE_END,
@@ -45,8 +47,14 @@ _RESERVATIONS: Json = {
             "aggregate_id": {"type": ["integer", "null"]},
             "server_group_id": {**TEXT_OR_NULL, "description": "null without affinity"},
         },
-        {**_EXAMPLE, "ephemeral_gb": 30, "extra_specs": {"hw:cpu_policy": "dedicated"}},
-        optional=("ephemeral_gb", "extra_specs"),
+        {
+            **_EXAMPLE,
+            "ephemeral_gb": 30,
+            "extra_specs": {"hw:cpu_policy": "dedicated"},
+            "gpus": 2,
+            "gpu_model": "A100",
+        },
+        optional=("ephemeral_gb", "extra_specs", "gpus", "gpu_model"),
     ),
     "FlavorReservation": a_reservation(
         "flavor:instance",
@@ -84,6 +92,8 @@ _FIELDS: Json = {
         "description": "virtual:instance: extra specs for the flavor of the reservation, an object of names and texts "
         "of 1 to 255 characters, such as {'hw:cpu_policy': 'dedicated'}; which ones, the operator decides"
     },
+    "gpus": {"description": "virtual:instance: the GPUs of a server, a whole number; left out, or 0, for none"},
+    "gpu_model": {"description": "virtual:instance: the model of the GPUs, one of those that the operator offers"},
     "affinity": {
         "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on its own "
         "host) or null (no constraint); also as a string: 'True', 'yes', '1' or 'None'"

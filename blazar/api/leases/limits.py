@@ -31,6 +31,7 @@ _UNSEEN: Mapping[str, tuple[str, ...]] = {"virtual:server": (USER_DATA,)}
 NEWER: Mapping[str, frozenset[str]] = {
     "network": frozenset({"subnet"}),
     "physical:host": frozenset({"together", "spread", "lend_beyond"}),
+    "virtual:instance": frozenset({"gpus", "gpu_model"}),
 }
 """Parameters of reservations, by resource type, that 1.0 neither takes nor shows."""
 

@@ -21,7 +21,7 @@ Json = Mapping[str, Any]
 SECRET = "secret"
 """The key of kept parameters under which those are that nobody may see; null once they are forgotten."""
 
-UNSHOWN = frozenset({SECRET, "source_flavor"})
+UNSHOWN = frozenset({SECRET, "source_flavor", "gpu_meaning"})
 """Keys of kept parameters that are not shown; but for the secrets they are of no use to anybody."""
 
 HIDDEN = "******"

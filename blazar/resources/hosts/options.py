@@ -10,6 +10,7 @@ from oslo_config import cfg
 from blazar.calendar.placement import Strategy
 from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
+from blazar.resources.hosts.gpus import NO_MODELS, GpuModels
 from blazar.resources.hosts.pci_aliases import NO_ALIASES, AliasType, PciAliases
 
 SECTION = "physical:host"
@@ -84,6 +85,13 @@ NOVA_OPTIONS += [
         default=True,
         help="Whether Nova finds PCI devices of aliases in Placement ([filter_scheduler] pci_in_placement in "
         "nova.conf). If not, operators give hosts the property pci:ALIAS with the number of their devices.",
+    ),
+    cfg.DictOpt(
+        "gpu_models",
+        default={},
+        help="The models of GPUs that requests for virtual:instance, or for virtual:server without a flavor, may name: "
+        "each with the PCI alias or the resource class that it is in Nova, as A100:alias/a100,A16-4Q:class/VGPU. A "
+        "server with several GPUs of a class gets all of them from one physical device.",
     ),
 ]
 PCI_OPTIONS: list[cfg.Opt] = [
@@ -194,10 +202,12 @@ class HostSettings:
     extra_specs: tuple[str, ...] = ALLOWED_EXTRA_SPECS
     evacuation: EvacuationSettings = EvacuationSettings()
     pci: PciAliases = NO_ALIASES
+    gpus: GpuModels = NO_MODELS
 
     @classmethod
     def configured(cls, conf: cfg.ConfigOpts) -> HostSettings:
-        """Return the settings as configured."""
+        """Return the settings as configured. InvalidInput."""
+        pci = PciAliases.of(conf.pci.alias or conf.nova.pci_alias or (), in_placement=conf.nova.pci_in_placement)
         return cls(
             aggregates=AggregateNames(
                 freepool=conf.nova.aggregate_freepool_name,
@@ -208,5 +218,6 @@ class HostSettings:
             image_prefix=conf.nova.image_prefix,
             extra_specs=tuple(conf.nova.allowed_extra_specs),
             evacuation=EvacuationSettings.configured(conf),
-            pci=PciAliases.of(conf.pci.alias or conf.nova.pci_alias or (), in_placement=conf.nova.pci_in_placement),
+            pci=pci,
+            gpus=GpuModels.of(conf.nova.gpu_models, pci),
         )

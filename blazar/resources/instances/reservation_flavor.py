@@ -23,7 +23,7 @@ class ServerTemplate:
     """The server of an instance reservation. ``policy`` is that of the server group, None for no group.
 
     ``exact``: the flavor has these extra specs and our own, and no others; otherwise those that others add stay, except
-    the ``settable`` ones, patterns of what requests may set.
+    the ``settable`` ones, patterns of what requests may set, and the ``removable`` ones, which GPUs of requests set.
     """
 
     vcpus: int
@@ -35,6 +35,7 @@ class ServerTemplate:
     rxtx_factor: float = 1.0
     exact: bool = False
     settable: tuple[str, ...] = ()
+    removable: frozenset[str] = frozenset()
     policy: str | None = None
 
 
@@ -200,7 +201,9 @@ def _fixed_fields(flavor: Flavor) -> tuple[float, ...]:
 
 def _specs_to_set(found: Flavor, wanted: Flavor, template: ServerTemplate) -> Mapping[str, str | None]:
     surplus = found.extra_specs.keys() - wanted.extra_specs.keys()
-    taken_back = {name for name in surplus if template.exact or may_set(name, template.settable)}
+    taken_back = {
+        name for name in surplus if template.exact or name in template.removable or may_set(name, template.settable)
+    }
     return {**specs_to_change(found.extra_specs, wanted.extra_specs), **dict.fromkeys(taken_back)}
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from blazar.resources.contract.schemas import COUNT, ID, REQUIREMENT, SAVES_WORK, SIZE, Schema, a_request
+from blazar.resources.hosts import gpus
 from blazar.resources.instances.extra_specs import MOST_SPECS
 
 _AMOUNT: Schema = {**COUNT, "title": "Servers"}
@@ -29,12 +30,13 @@ VIRTUAL = a_request(
             "description": 'an object of names and texts, such as {"hw:cpu_policy": "dedicated"}',
             "default": {},
         },
+        **gpus.SCHEMAS,
         "affinity": _AFFINITY,
         "resource_properties": {**REQUIREMENT, "default": []},
         "before_end": SAVES_WORK,
     },
     required=("amount", "vcpus", "memory_mb", "disk_gb"),
-    before_start=("vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "extra_specs", "affinity"),
+    before_start=("vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "extra_specs", *gpus.FIELDS, "affinity"),
     example={"amount": 3, "vcpus": 2, "memory_mb": 4096, "disk_gb": 20, "affinity": False},
 )
 FLAVOR = a_request(

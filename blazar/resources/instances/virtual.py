@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput
@@ -28,7 +29,10 @@ from blazar.resources.contract.parameters import (
 from blazar.resources.contract.values import Given, Task
 from blazar.resources.hosts.cards import cards_of
 from blazar.resources.hosts.flavors import per_instance_of, traits_of
+from blazar.resources.hosts.gpus import FIELDS as GPU_FIELDS
+from blazar.resources.hosts.gpus import NO_GPUS, Gpus
 from blazar.resources.hosts.guest_cells import cells_of
+from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import (
     REQUIREMENTS,
     Instances,
@@ -69,14 +73,16 @@ class VirtualInstanceParameters:
     before_end: str
     ephemeral_gb: int = 0
     extra_specs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    gpus_of_each: Gpus = NO_GPUS
 
     @classmethod
     def checked(
-        cls, given: Json, allowed: Sequence[str], kept: Mapping[str, str] | None = None
+        cls, given: Json, settings: HostSettings, kept: VirtualInstanceParameters | None = None
     ) -> VirtualInstanceParameters:
         """Return the parameters of a request that has all of them; InvalidInput names the field.
 
-        Of extra specs it may have those that match a pattern of ``allowed``, and what the reservation has ``kept``.
+        Of extra specs it may have those that the settings allow, and those that the reservation has ``kept``, and of
+        models of GPUs those of the settings and the kept one.
         """
         action = checked_before_end(given)
         amount = checked_amount(given)
@@ -91,9 +97,12 @@ class VirtualInstanceParameters:
             resource_properties=requirement_text(given["resource_properties"], "resource_properties"),
             before_end=action,
             ephemeral_gb=_checked_ephemeral(given, sizes["disk_gb"]),
-            extra_specs=checked_extra_specs(given.get(EXTRA_SPECS), allowed, kept or {}),
+            extra_specs=checked_extra_specs(
+                given.get(EXTRA_SPECS), settings.extra_specs, {} if kept is None else kept.extra_specs
+            ),
+            gpus_of_each=settings.gpus.check(given, NO_GPUS if kept is None else kept.gpus_of_each),
         )
-        if wanted.extra_specs != kept:
+        if kept is None or wanted.extra_specs != kept.extra_specs:
             check_cells(wanted.flavor)
         return wanted
 
@@ -108,18 +117,39 @@ class VirtualInstanceParameters:
             before_end=stored_text(content, BEFORE_END, "default"),
             ephemeral_gb=stored_number(content, EPHEMERAL) if EPHEMERAL in content.values else 0,
             extra_specs=stored_extra_specs(content),
+            gpus_of_each=Gpus.of(content),
         )
 
     @property
+    def gpus(self) -> int:
+        """Return the number of GPUs of a server."""
+        return self.gpus_of_each.count
+
+    @property
+    def gpu_model(self) -> str | None:
+        """Return the model of the GPUs."""
+        return self.gpus_of_each.model
+
+    @property
+    def values(self) -> Json:
+        """Return the parameters as a request has them."""
+        return {**self._plain, **{key: getattr(self, key) for key in GPU_FIELDS}}
+
+    @property
     def content(self) -> Content:
-        """Return the parameters as a reservation keeps them; ephemeral disk and extra specs only if it has them."""
-        values = asdict(self)
-        return Content({key: value for key, value in values.items() if value or key not in (EPHEMERAL, EXTRA_SPECS)})
+        """Return the parameters as a reservation keeps them; what few ask for only if it has that."""
+        rest = {key: value for key, value in self._plain.items() if value or key not in (EPHEMERAL, EXTRA_SPECS)}
+        return Content({**rest, **self.gpus_of_each.values})
+
+    @property
+    def _plain(self) -> Json:
+        return {key: value for key, value in asdict(self).items() if key != "gpus_of_each"}
 
     @property
     def flavor(self) -> Flavor:
         """Return the flavor of its servers, without what makes it that of a reservation."""
-        return Flavor("", "", self.vcpus, self.memory_mb, self.disk_gb, self.ephemeral_gb, extra_specs=self.extra_specs)
+        sizes = self.vcpus, self.memory_mb, self.disk_gb, self.ephemeral_gb
+        return self.gpus_of_each.add_to(Flavor("", "", *sizes, extra_specs=self.extra_specs))
 
     @property
     def requirement(self) -> Requirement:
@@ -152,8 +182,12 @@ class VirtualInstance(Instances):
 
     resource_type = RESOURCE_TYPE
     schema = VIRTUAL
-    fixed = (*SIZES, EPHEMERAL, EXTRA_SPECS, "affinity")
+    fixed = (*SIZES, EPHEMERAL, EXTRA_SPECS, *GPU_FIELDS, "affinity")
     free = ("amount", *REQUIREMENTS, BEFORE_END)
+
+    def __init__(self, cloud: Cloud, settings: HostSettings) -> None:
+        super().__init__(cloud, settings)
+        self.schema = settings.gpus.show_in(VIRTUAL)
 
     def read(self, content: Content) -> VirtualInstanceParameters:
         """Return the parameters that a reservation keeps."""
@@ -173,13 +207,13 @@ class VirtualInstance(Instances):
                 f"affinity may be null and resource_properties empty)"
             )
         values = {BEFORE_END: "default", **with_action(given.values)}
-        return VirtualInstanceParameters.checked(values, self._settings.extra_specs).content
+        return VirtualInstanceParameters.checked(values, self._settings).content
 
     def changed(self, current: Content, change: Given) -> Content:
         """Return the current parameters, updated with the known ones of ``change``."""
         before = self.read(current)
-        values = update_values(asdict(before), change)
-        return VirtualInstanceParameters.checked(values, self._settings.extra_specs, before.extra_specs).content
+        values = update_values(before.values, change)
+        return VirtualInstanceParameters.checked(values, self._settings, before).content
 
     def template(self, parameters: Content) -> ServerTemplate:
         """Return a template of the size."""
@@ -189,8 +223,9 @@ class VirtualInstance(Instances):
             wanted.memory_mb,
             wanted.disk_gb,
             wanted.ephemeral_gb,
-            extra_specs=wanted.extra_specs,
+            extra_specs=wanted.flavor.extra_specs,
             settable=self._settings.extra_specs,
+            removable=self._settings.gpus.names_of_specs,
             policy=policy_of(wanted.affinity),
         )
 

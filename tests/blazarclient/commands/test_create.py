@@ -184,6 +184,15 @@ def test_servers_have_an_ephemeral_disk_and_extra_specs(run: Run, service: Any) 
     assert (changed["ephemeral_gb"], changed["extra_specs"]) == (0, {"hw:a": "1", "hw:b": "2"})
 
 
+def test_servers_have_gpus_of_a_model(run: Run, service: Any) -> None:
+    text = "resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=1,gpus=2,gpu_model=100"
+    run("lease", "create", "training", "--reservation", f"{text},amount=1")
+    made = sent(service, "POST")[-1].json()["reservations"][0]
+    assert (made["gpus"], made["gpu_model"]) == (2, "100")
+    run("lease", "update", "training", "--reservation", "id=r,gpus=1")
+    assert sent(service, "PUT")[-1].json()["reservations"][0]["gpus"] == 1
+
+
 def test_an_id_of_digits_is_text(run: Run, service: Any) -> None:
     run("lease", "create", "training", "--reservation", "resource_type=flavor:instance,flavor_id=3,amount=1")
     assert sent(service, "POST")[-1].json()["reservations"][0]["flavor_id"] == "3"

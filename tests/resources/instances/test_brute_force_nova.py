@@ -24,6 +24,7 @@ from blazar.model.resources.pools import PCI
 from blazar.model.resources.resource import HOST, Resource
 from blazar.resources.hosts.cards import cards_of, resolve_cards
 from blazar.resources.hosts.flavors import check_reservable, per_instance_of
+from blazar.resources.hosts.gpus import GpuModels
 from blazar.resources.hosts.pci_aliases import PciAliases, parse_alias
 from tests.builders import a_host
 
@@ -36,6 +37,7 @@ ALIASES = PciAliases.of(
     ],
     in_placement=True,
 )
+MODELS = GpuModels.of({"any": "alias/any", "fast": "alias/fast", "b": "class/CUSTOM_B"}, ALIASES)
 OWN = ProviderInventory({"VCPU": {"total": 100}})
 
 Group = tuple[str, int, frozenset[str]]
@@ -59,7 +61,10 @@ def providers(draw: st.DrawFn) -> tuple[ProviderInventory, ...]:
 @st.composite
 def flavors(draw: st.DrawFn) -> Flavor:
     specs: dict[str, str] = {}
-    how = draw(st.sampled_from(["amount", "alias", "groups", "groups", "both"]))
+    how = draw(st.sampled_from(["amount", "alias", "groups", "groups", "both", "model"]))
+    if how == "model":
+        asked = {"gpus": draw(st.integers(1, 3)), "gpu_model": draw(st.sampled_from([*MODELS.sources]))}
+        return MODELS.check(asked).add_to(Flavor("f", "f", 1, 0, 0))
     if how in ("alias", "both"):
         specs["pci_passthrough:alias"] = f"{draw(st.sampled_from(['any', 'fast']))}:{draw(st.integers(1, 3))}"
     if how in ("amount", "both"):

@@ -57,6 +57,8 @@ export interface Reservation {
   disk_gb?: number;
   ephemeral_gb?: number;
   extra_specs?: Record<string, string>;
+  gpus?: number;
+  gpu_model?: string;
   affinity?: boolean | null;
   flavor_id?: string;
   network_id?: string;
@@ -280,6 +282,8 @@ export interface Wish {
   disk_gb?: number;
   ephemeral_gb?: number;
   extra_specs?: Record<string, string>;
+  gpus?: number;
+  gpu_model?: string;
   flavor_id?: string;
   network_id?: string;
   affinity?: boolean | null;

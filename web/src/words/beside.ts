@@ -5,7 +5,7 @@ import type { Values } from "../forms/schema.ts";
 
 /** What of a type with a sentence of its own stands beside the sentence. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
-  "virtual:instance": ["ephemeral_gb", "extra_specs"],
+  "virtual:instance": ["ephemeral_gb", "extra_specs", "gpus", "gpu_model"],
   "physical:host": ["together", "spread", "lend_beyond"],
 };
 

@@ -106,6 +106,8 @@ const FIELDS: Readonly<Record<string, string>> = {
   memory_mb: "Memory",
   disk_gb: "Disk",
   ephemeral_gb: "Ephemeral disk",
+  gpus: "GPUs",
+  gpu_model: "GPU model",
   hypervisor_properties: "Hosts with",
   resource_properties: "With",
   project_id: "Project",

@@ -243,10 +243,12 @@ function lending({ lend_beyond: kept = null }: Pick<Wish, "lend_beyond">): strin
   return kept === 0 ? ", idle hosts are lent" : `, idle hosts beyond ${kept} are lent`;
 }
 
-/** What of a server few ask for: ", 30 GiB of ephemeral disk, hw:cpu_policy = dedicated". */
-function besideSize({ ephemeral_gb: ephemeral, extra_specs: specs }: Reservation | Wish): string {
+/** What of a server few ask for: ", 2 × A100, 30 GiB of ephemeral disk, hw:cpu_policy = dedicated". */
+function besideSize(asked: Reservation | Wish): string {
+  const { ephemeral_gb: ephemeral, extra_specs: specs, gpus, gpu_model: model } = asked;
+  const cards = gpus && model ? [`${gpus} × ${model}`] : [];
   const disk = ephemeral ? [`${ephemeral} GiB of ephemeral disk`] : [];
-  return [...disk, ...Object.entries(specs ?? {}).map(([name, value]) => `${name} = ${value}`)]
+  return [...cards, ...disk, ...Object.entries(specs ?? {}).map(([name, value]) => `${name} = ${value}`)]
     .map((one) => `, ${one}`)
     .join("");
 }
