@@ -122,8 +122,10 @@ def _as_of(key: str, content: str, as_of: datetime, beside: Json = _NOTHING) -> 
     It does not depend on that instant.
     """
     more = "".join(f',"{name}":{encode(value)}' for name, value in beside.items())
-    body = f'{{"{key}":{{"as_of":"{zulu(as_of)}",{content[1:]}{more}}}\n'
-    return Response(body, mimetype="application/json", headers={"ETag": weak_tag(content + more)})
+    # Once, as it may be megabytes: what the tag is of is what the body has.
+    raw = f"{content[1:]}{more}}}\n".encode()
+    head = f'{{"{key}":{{"as_of":"{zulu(as_of)}",'
+    return Response([head.encode(), raw], mimetype="application/json", headers={"ETag": weak_tag(raw)})
 
 
 _get = partial(Route, root=Root.V1, method="GET")

@@ -32,10 +32,11 @@ def write_page(page: CalendarPage, leases: Mapping[str, BlockLease], fields: Col
 
 
 def _write_rows(page: CalendarPage, leases: Mapping[str, BlockLease], fields: Collection[str] | None) -> Iterator[str]:
+    write = _BlockWriter(leases).write
     for row in page.rows:
         shown = _write_fields(row)
         if fields is None or "blocks" in fields:
-            shown["blocks"] = f"[{','.join([_write_block(block, leases) for block in row.blocks])}]"
+            shown["blocks"] = f"[{','.join([write(block) for block in row.blocks])}]"
         pairs = [f'"{name}":{text}' for name, text in shown.items() if fields is None or name in fields]
         yield f"{{{','.join(pairs)}}}"
 
@@ -54,24 +55,59 @@ def _write_fields(row: CalendarRow) -> dict[str, str]:
     }
 
 
-def _write_block(block: Block, leases: Mapping[str, BlockLease]) -> str:
-    """Return a block: what its kind has."""
-    kind, start, end, used, lease_id, reservation_id, code, reason = block
-    time = f'"{kind}","start":"{zulu(start)}","end":{_NULL if end is None else _QUOTED % zulu(end)}'
-    if kind is BlockKind.OUT_OF_USE:
-        return f'{{"kind":{time},"code":{_or_null(code)},"reason":{_or_null(reason)}}}'
-    taken = _NULL if used is None else _write_amounts(used)
-    lease = None if lease_id is None else leases.get(lease_id)
-    if lease is None or kind is BlockKind.CLEANING:
-        # After a use of the whole resource it says nothing more than the time.
-        is_bare = used is None and kind is BlockKind.CLEANING
-        return f'{{"kind":{time}}}' if is_bare else f'{{"kind":{time},"used":{taken}}}'
-    id_, name, project_id, user_id, status = lease
-    if kind is BlockKind.MINE:
+class _BlockWriter:
+    """Writes blocks: what a block says of a lease is written once for all blocks of that lease.
+
+    ``leases`` are those that the caller may see.
+    """
+
+    def __init__(self, leases: Mapping[str, BlockLease]) -> None:
+        self._leases = leases
+        self._known: dict[str | None, str | None] = {None: None}
+
+    def write(self, block: Block) -> str:
+        """Return a block: what its kind has."""
+        kind, start, end, used, lease_id, reservation_id, code, reason = block
+        if kind is BlockKind.LEASE and end is not None:
+            try:
+                lease = self._known[lease_id]
+            except KeyError:
+                lease = self._write_lease(lease_id)
+            # Nearly all blocks of a page for operators are these.
+            if lease is not None:
+                taken = _NULL if used is None else _write_amounts(used)
+                return f'{{"kind":"lease","start":"{zulu(start)}","end":"{zulu(end)}","used":{taken},{lease}}}'
+        time = f'"{kind}","start":"{zulu(start)}","end":{_NULL if end is None else _QUOTED % zulu(end)}'
+        if kind is BlockKind.OUT_OF_USE:
+            return f'{{"kind":{time},"code":{_or_null(code)},"reason":{_or_null(reason)}}}'
+        return f'{{"kind":{time}{self._write_use(kind, used, lease_id, reservation_id)}}}'
+
+    def _write_use(
+        self, kind: BlockKind, used: Amounts | None, lease_id: str | None, reservation_id: str | None
+    ) -> str:
+        """Return what a block of a resource in use has beside its time."""
+        taken = f',"used":{_NULL if used is None else _write_amounts(used)}'
+        lease = None if lease_id is None else self._leases.get(lease_id)
+        if lease is None or kind is BlockKind.CLEANING:
+            # After a use of the whole resource it says nothing more than the time.
+            return "" if used is None and kind is BlockKind.CLEANING else taken
+        if kind is not BlockKind.MINE:
+            return f"{taken},{_write_lease(lease)}"
+        id_, name, _, _, status = lease
         whose = f'"reservation_id":{_or_null(reservation_id)},"name":{_quote(name)}'
-    else:
-        whose = f'"name":{_quote(name)},"project_id":{_quote(project_id)},"user_id":{_quote(user_id)}'
-    return f'{{"kind":{time},"used":{taken},"lease_id":{_quote(id_)},{whose},"status":{_quote(status)}}}'
+        return f'{taken},"lease_id":{_quote(id_)},{whose},"status":{_quote(status)}'
+
+    def _write_lease(self, lease_id: str | None) -> str | None:
+        """Return what blocks say of a lease, from now on at hand; None of one that is not shown."""
+        lease = None if lease_id is None else self._leases.get(lease_id)
+        text = self._known[lease_id] = None if lease is None else _write_lease(lease)
+        return text
+
+
+def _write_lease(lease: BlockLease) -> str:
+    id_, name, project_id, user_id, status = lease
+    whose = f'"name":{_quote(name)},"project_id":{_quote(project_id)},"user_id":{_quote(user_id)}'
+    return f'"lease_id":{_quote(id_)},{whose},"status":{_quote(status)}'
 
 
 def _or_null(text: str | None) -> str:
@@ -79,7 +115,10 @@ def _or_null(text: str | None) -> str:
 
 
 def _write_value(value: PropertyValue) -> str:
-    return _quote(value) if isinstance(value, str) else encode(value)
+    if isinstance(value, str):
+        return _quote(value)
+    # An encoder takes long to begin.
+    return str(value) if type(value) is int else encode(value)
 
 
 @lru_cache(maxsize=1024)
