@@ -42,7 +42,7 @@ def find_fewer(
     tried = high
     while low < high and not any(kind.budget.is_spent for kind in kinds):
         wanted = [
-            [_round_down(demand, min(count, tried)) for demand, count in zip(kind.demands, counts, strict=True)]
+            [round_down(demand, min(count, tried)) for demand, count in zip(kind.demands, counts, strict=True)]
             for kind, counts in zip(kinds, free, strict=True)
         ]
         if _do_fit(kinds, wanted, start, end, granted):
@@ -118,7 +118,7 @@ def _find_gaining_parts(kind: KindSearch, parts: Sequence[RequirementPart]) -> l
     return [part for i, part in enumerate(parts) if i in alone]
 
 
-def _round_down(demand: Demand, count: int) -> int:
+def round_down(demand: Demand, count: int) -> int:
     """Return the largest count up to this one that can be asked for: at least what is fixed, and in whole groups."""
     together = demand.topology.together
     size = together.size if together is not None else 0

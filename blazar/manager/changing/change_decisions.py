@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cache
 
 from blazar.manager.booking.booking import PlacementRequest, Selectable
+from blazar.manager.booking.host_search import RepackedPlan
 from blazar.manager.booking.lease_changes import (
     ChangeDraft,
     ChangeQuestion,
@@ -19,7 +20,7 @@ from blazar.manager.booking.lease_changes import (
     find_changed_in_use,
 )
 from blazar.manager.booking.quotas import QuotasNeeded, find_growth
-from blazar.manager.booking.repacking import RepackedPlan, plan_repacked
+from blazar.manager.booking.repacking import plan_repacked
 from blazar.manager.booking.replanning import check_not_moving
 from blazar.manager.booking.unique_names import check_names
 from blazar.manager.changing.granted import entitle, find_granted, resources_in_use

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from blazar.enforcement import Occasion
 from blazar.manager.booking.booking import PlacementRequest, Proposal, Selectable, plan_allocations
-from blazar.manager.booking.repacking import RepackedPlan, plan_moves
+from blazar.manager.booking.host_search import RepackedPlan
+from blazar.manager.booking.repacking import plan_moves
 from blazar.manager.booking.unique_names import check_names
 from blazar.manager.changing.evacuated_hosts import EvacuatedHosts
 from blazar.manager.changing.new_leases import NewLease, NewLeases, Turn

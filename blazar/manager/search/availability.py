@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from blazar.calendar.repack.values import NotRepacked
 from blazar.calendar.timeline import from_epoch
 from blazar.manager.billing.quoting import Quoting
 from blazar.manager.booking.booking import PlacementRequest
 from blazar.manager.booking.lease_changes import ChangeQuestion
-from blazar.manager.booking.repacking import find_farthest_end
+from blazar.manager.booking.repacking import find_farthest_end, make_proof
 from blazar.manager.changing.change_decisions import check_not_ended
 from blazar.manager.changing.granted import entitle
 from blazar.manager.changing.new_leases import NewLeases
@@ -21,14 +22,13 @@ from blazar.manager.leases.dates import changed_window
 from blazar.manager.outbox.enforcement_check import make_view
 from blazar.manager.search.alternatives import find_alternatives
 from blazar.manager.search.free_time import FreeTime, extend_to
-from blazar.manager.search.moved_windows import find_by_moves
+from blazar.manager.search.moved_windows import MovedWindows, open_windows
 from blazar.manager.search.request_places import RequestPlace
 from blazar.manager.search.search_times import Times, read_changed_times, read_extension, read_times
 from blazar.manager.search.sought_leases import FreeTimeReader, SoughtLease, find_places
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import NOW, Moment
-from blazar.model.base.proof import RefusalProof
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import LeaseChange, LeaseRequest
@@ -46,12 +46,19 @@ class AvailabilityService:
     """Finds free time for new leases and for changes."""
 
     def __init__(
-        self, runtime: Runtime, updates: Updates, *, checks_references: bool = True, moves_others: bool = True
+        self,
+        runtime: Runtime,
+        updates: Updates,
+        *,
+        checks_references: bool = True,
+        moves_others: bool = True,
+        is_refused: bool = False,
     ) -> None:
         self._runtime = runtime
         self._updates = updates
         self._checks_references = checks_references
         self._moves_others = moves_others
+        self._is_refused = is_refused
         self._new_leases = NewLeases(runtime)
         self._quoting = Quoting(runtime)
 
@@ -71,8 +78,11 @@ class AvailabilityService:
             return self._extension(question, lease, now)
         return self._for_change(question, lease, now)
 
-    def explain(self, question: AvailabilityQuestion) -> Availability:
-        """Answer a question about a window that has been refused, for a tenth of the cost. The errors of ``find``."""
+    def explain(self, question: AvailabilityQuestion, *, moves_others: bool) -> Availability:
+        """Answer a question about a window that has been refused, for a tenth of the cost. The errors of ``find``.
+
+        ``moves_others``: it was also looked for by giving others other hosts.
+        """
         settings = replace(
             self._runtime.settings,
             search_placements=max(1, self._runtime.settings.search_placements // 10),
@@ -80,8 +90,9 @@ class AvailabilityService:
         )
         runtime = replace(self._runtime, settings=settings)
         # Before 1.1 a request may name what is not there, and is refused because there is nothing of it.
-        # That nobody can make room for it was found before it was refused.
-        cheap = AvailabilityService(runtime, self._updates, checks_references=False, moves_others=False)
+        cheap = AvailabilityService(
+            runtime, self._updates, checks_references=False, moves_others=moves_others, is_refused=True
+        )
         return cheap.find(question)
 
     def _for_new_lease(self, question: AvailabilityQuestion, now: datetime) -> Availability:
@@ -231,11 +242,13 @@ class AvailabilityService:
         found = free_time.find(window, times.last_start, times.latest, question.limit)
         openings = tuple(free_time.free_window(opening, length) for opening in found.openings)
         fits = bool(openings) and openings[0].window.start == window.start
-        made = None
-        if not fits and self._moves_others:
-            made = find_by_moves(self._runtime, free_time, window, now, before)
-        if isinstance(made, FreeWindow):
-            openings = made, *openings
+        moved = None if fits or not self._moves_others else open_windows(self._runtime, free_time, times, now, before)
+        made = None if moved is None else moved.look(window)
+        if isinstance(made, FreeWindow) and self._is_refused:
+            # Others were faster, or are gone since.
+            moved = None
+        if moved is not None and not self._is_refused:
+            openings = tuple(moved.list_openings(openings, times, question.limit))
         searched_until = from_epoch(found.searched_until)
         if len(openings) > question.limit:
             searched_until = openings[question.limit].window.start
@@ -247,12 +260,19 @@ class AvailabilityService:
             complete=found.complete,
             openings=openings[: question.limit],
         )
-        if question.explain and isinstance(made, RefusalProof):
-            answer = replace(answer, proof=made)
-        return self._explained(answer, question, free_time, times, moves=moves)
+        if question.explain and isinstance(made, NotRepacked):
+            answer = replace(answer, proof=make_proof(made.proof))
+        return self._explained(answer, question, free_time, times, moves=moves, moved=moved)
 
     def _explained(
-        self, answer: Availability, question: AvailabilityQuestion, free_time: FreeTime, times: Times, *, moves: bool
+        self,
+        answer: Availability,
+        question: AvailabilityQuestion,
+        free_time: FreeTime,
+        times: Times,
+        *,
+        moves: bool,
+        moved: MovedWindows | None,
     ) -> Availability:
         """Return an answer with the reasons and alternatives that are asked for, if the first window does not do."""
         window, openings = times.window, answer.openings
@@ -262,17 +282,22 @@ class AvailabilityService:
             if not (question.alternatives and openings[0].refusals):
                 return answer
             # There is room, but not for this project: there may be at another time, or for less.
-            first = self._find_granted(question, free_time, times, openings) if moves else None
+            first = self._find_granted(question, free_time, times, openings, None) if moves else None
             return replace(answer, alternatives=find_alternatives(free_time, window, (), first))
         reasons = free_time.reasons(window, times.latest)
         answer = replace(answer, reasons=free_time.of_request(reasons) if question.explain else ())
         if not question.alternatives:
             return answer
-        first = self._find_granted(question, free_time, times, openings) if moves else None
-        return replace(answer, alternatives=find_alternatives(free_time, window, reasons, first))
+        first = self._find_granted(question, free_time, times, openings, moved) if moves else None
+        return replace(answer, alternatives=find_alternatives(free_time, window, reasons, first, moved))
 
     def _find_granted(
-        self, question: AvailabilityQuestion, free_time: FreeTime, times: Times, openings: Sequence[FreeWindow]
+        self,
+        question: AvailabilityQuestion,
+        free_time: FreeTime,
+        times: Times,
+        openings: Sequence[FreeWindow],
+        moved: MovedWindows | None,
     ) -> FreeWindow | None:
         """Return the first opening within the limits of the project; of fixed dates also at another time."""
         length, last = times.window.duration, times.last_start
@@ -280,7 +305,12 @@ class AvailabilityService:
             last = times.latest - length
             found = free_time.find(times.window, last, times.latest, 1).openings
             openings = [free_time.free_window(opening, length) for opening in found]
-        return free_time.find_granted(openings, length, last, times.latest)
+        first = free_time.find_granted(openings, length, last, times.latest)
+        if question.duration is not None or moved is None:
+            return first
+        until = last if first is None else first.window.start - SECOND
+        earlier = moved.find_opening(length, times.window.start + SECOND, until, times.latest)
+        return first if earlier is None or earlier.refusals else earlier
 
     def _answer(
         self,

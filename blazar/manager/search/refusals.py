@@ -122,12 +122,12 @@ class Refusals:
             ),
         )
 
-    def _ask(self, question: AvailabilityQuestion) -> Availability | None:
+    def _ask(self, question: AvailabilityQuestion, *, moves_others: bool) -> Availability | None:
         """Return the answer to a question about what was refused; None if it cannot be had."""
         if not self._enabled:
             return None
         try:
-            return self._availability.explain(question)
+            return self._availability.explain(question, moves_others=moves_others)
         except BlazarError as trouble:
             # The refusal stands as it is: what would explain it cannot be read.
             LOG.debug("Refusal is not explained: %s", trouble.message)
@@ -137,7 +137,7 @@ class Refusals:
         """Say what our limits would grant that is free, and costs no more than ``most``."""
         data = error.data or {}
         # A bound on the number of leases fits no other one, and a service is not asked what it would grant.
-        if "fits" not in data or (found := self._ask(question)) is None:
+        if "fits" not in data or (found := self._ask(question, moves_others=False)) is None:
             return
         offers = [one for one in found.alternatives if most is None or _costs_at_most(one, most)]
         if not offers:
@@ -148,7 +148,8 @@ class Refusals:
             _add_sentence(error, f"What is free and within all limits: {', or '.join(told)}.")
 
     def _explain(self, error: NotEnoughResources, question: AvailabilityQuestion) -> None:
-        found = self._ask(question)
+        # Without a proof others were not asked to leave, as for a lease of another kind.
+        found = self._ask(question, moves_others=error.proof is not None)
         if found is None or not found.reasons:
             # Something has changed since: the same request may fit now.
             return

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from blazar.calendar.repack.values import RepackMode
-from blazar.manager.booking import repacking
+from blazar.manager.booking import host_search
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.base.proof import ProofCode, RefusalProof
 from blazar.model.leases.lease import Lease
@@ -83,7 +83,7 @@ def test_each_proof_holds_for_who_counts_again(sqlite):
 
 
 def test_what_is_not_found_in_time_is_not_proven(world, monkeypatch):
-    monkeypatch.setattr(repacking, "LONGEST_SEARCH", -1)
+    monkeypatch.setattr(host_search, "LONGEST_SEARCH", -1)
     lease, _ = pair(world)
     with pytest.raises(NotEnoughResources) as found:
         prolong(world, lease, 8)
@@ -179,7 +179,7 @@ def test_searches_and_what_they_found_are_counted(world, monkeypatch):
     with growing(metrics.REPACKINGS, outcome="proven"), growing(metrics.REPACK_DURATION):
         refused(world, a_host(9), start=3 * HOUR)
     with monkeypatch.context() as hurried:
-        hurried.setattr(repacking, "LONGEST_SEARCH", -1)
+        hurried.setattr(host_search, "LONGEST_SEARCH", -1)
         with (
             growing(metrics.REPACKINGS, outcome="not_proven"),
             growing(metrics.REPACKED_LEASES, 0),

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.calendar.repack.values import RepackMode
-from blazar.manager.booking import repacking
+from blazar.manager.booking import host_search
 from blazar.manager.common.settings import RepackSettings, Settings
 from blazar.model.base.errors import NotEnoughResources, OthersWait
 from blazar.model.base.paging import Page
@@ -303,7 +303,7 @@ def test_the_cleaning_after_a_lease_is_kept(sqlite):
 
 def test_what_changes_in_between_is_tried_again(world, monkeypatch):
     lease, pending = pair(world)
-    search, seen, other = repacking.repack, [], world.another_manager()
+    search, seen, other = host_search.repack, [], world.another_manager()
 
     def change_meanwhile(problem, limits):
         found = search(problem, limits)
@@ -312,7 +312,7 @@ def test_what_changes_in_between_is_tried_again(world, monkeypatch):
         seen.append(found)
         return found
 
-    monkeypatch.setattr(repacking, "repack", change_meanwhile)
+    monkeypatch.setattr(host_search, "repack", change_meanwhile)
     prolong(world, lease, 8)
     assert len(seen) == 2
     assert (world.now(pending).name, hosts(world, pending) != hosts(world, lease)) == ("another name", True)
@@ -320,14 +320,14 @@ def test_what_changes_in_between_is_tried_again(world, monkeypatch):
 
 def test_who_is_never_left_in_peace_is_told_that_there_is_too_little(world, monkeypatch):
     lease, pending = pair(world)
-    search, other = repacking.repack, world.another_manager()
+    search, other = host_search.repack, world.another_manager()
 
     def change_meanwhile(problem, limits):
         found = search(problem, limits)
         other.leases.update(pending.id, LeaseChange(name=f"{world.now(pending).revision} names"))
         return found
 
-    monkeypatch.setattr(repacking, "repack", change_meanwhile)
+    monkeypatch.setattr(host_search, "repack", change_meanwhile)
     with pytest.raises(NotEnoughResources):
         prolong(world, lease, 8)
     assert hosts(world, pending) == hosts(world, lease)

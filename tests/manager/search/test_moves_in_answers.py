@@ -10,10 +10,12 @@ from datetime import timedelta
 import pytest
 
 from blazar.calendar.repack.values import RepackMode
+from blazar.model.base.clock import zulu
 from blazar.model.base.errors import NotEnoughResources
+from blazar.model.base.moments import Duration
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor, LeaseChange, LeaseRequest
-from blazar.model.search.availability import Availability, AvailabilityQuestion, LimitedBy
+from blazar.model.search.availability import Availability, AvailabilityQuestion, Change, LimitedBy
 from tests.cases import cases
 from tests.manager.booking.test_repacking import a_world, booked_on, hosts, in_the_way_of_a_booking, pair, prolong
 from tests.world import NOON, PROJECT, World, a_host
@@ -55,7 +57,8 @@ def test_a_window_that_others_make_free_is_an_opening_and_says_how_many(sqlite):
     assert (opening.window.start, opening.last_start, opening.open_until) == (
         NOON + 4 * HOUR,
         NOON + 4 * HOUR,
-        NOON + 8 * HOUR,
+        # Others are asked to leave for two weeks ahead.
+        NOON + 8 * HOUR + 14 * 24 * HOUR,
     )
     assert (opening.moves_others, opening.counts, found.reasons) == (1, (1,), ())
     # What fits as it is moves nobody.
@@ -68,6 +71,84 @@ def test_nobody_makes_room_where_the_operator_says_so(sqlite):
     found = asked_window(world, 1, 4, 4)
     assert not found.openings
     assert found.reasons
+
+
+def test_an_opening_by_moves_tells_its_starts_and_how_long_it_goes_on(sqlite):
+    world = a_world(sqlite, {}, {})
+    in_the_way_of_a_booking(world)
+    begin = NOON + 4 * HOUR
+    question = {"reservations": (a_host(),), "duration": Duration(seconds=4 * 3600), "earliest": begin}
+    first = ask(world, **question, latest=begin + 12 * HOUR).openings[0]
+    assert (first.window.start, first.moves_others, first.open_until) == (begin, 1, None)
+    assert all(is_booked(world, 1, hour, 4) for hour in range(4, 12))
+
+
+def test_an_earlier_time_that_others_make_free_is_offered(sqlite):
+    """Two hosts are taken from 4 to 5, one after the other of them until 12: one is free from 5 on by moves."""
+    world = a_world(sqlite, {}, {})
+    world.lease(a_host(2), start=4 * HOUR, hours=1)
+    booked_on(world, 1, start=5, hours=3)
+    booked_on(world, 2, start=8, hours=4)
+    found = asked_window(world, 1, 4, 7)
+    assert not found.openings
+    assert found.proof is not None
+    time = next(one for one in found.alternatives if one.change is Change.TIME)
+    assert time.window.start == NOON + 5 * HOUR
+    assert is_booked(world, 1, 5, 7)
+    assert not is_booked(world, 1, 4.5, 7)
+    # A refusal offers the same.
+    with pytest.raises(NotEnoughResources) as refused:
+        world.lease(a_host(), start=4 * HOUR, hours=7)
+    offered = next(one for one in refused.value.data["alternatives"] if one["change"] == "time")
+    assert offered["start_date"] == zulu(time.window.start)
+
+
+def test_as_many_as_others_make_free_are_offered_and_for_as_long(sqlite):
+    world = a_world(sqlite, {}, {}, {})
+    for host, start in ((1, 4), (2, 8), (3, 12)):
+        booked_on(world, host, start=start, hours=4)
+    offered = {one.change: one for one in asked_window(world, 3, 4, 12).alternatives}
+    assert offered[Change.COUNT].counts == ({"min": 2, "max": 2},)
+    assert is_booked(world, 2, 4, 12)
+    assert not is_booked(world, 3, 4, 1)
+    world.lease(a_host(2), start=16 * HOUR, hours=4)
+    offered = {one.change: one for one in asked_window(world, 2, 4, 15).alternatives}
+    assert offered[Change.DURATION].window.end == NOON + 16 * HOUR
+    assert is_booked(world, 2, 4, 12)
+    assert not is_booked(world, 2, 4, 13)
+
+
+@pytest.mark.parametrize("seed", range(cases(4)))
+def test_what_is_offered_instead_is_granted_and_nothing_more_is(sqlite, seed):
+    """Brute force: the earliest opening, the most hosts and the longest time are what a booking gets."""
+    dice, world = random.Random(seed), a_world(sqlite, *[{}] * 3)
+    for _ in range(12):
+        with suppress(NotEnoughResources):
+            world.lease(a_host(dice.randint(1, 2)), start=dice.randint(3, 14) * HOUR, hours=dice.randint(1, 5))
+    for _ in range(4):
+        count, start, hours = dice.randint(1, 3), dice.randint(3, 12), dice.randint(1, 6)
+        begin, length = NOON + start * HOUR, Duration(seconds=hours * 3600)
+        free = [hour for hour in range(start, 30) if is_booked(world, count, hour, hours)]
+        found = ask(world, reservations=(a_host(count),), duration=length, earliest=begin, latest=NOON + 40 * HOUR)
+        assert found.openings[0].window.start == NOON + free[0] * HOUR
+        for opening in found.openings:
+            hour = (opening.window.start - NOON) / HOUR
+            until = opening.open_until or opening.window.end
+            assert is_booked(world, count, hour, hours)
+            assert is_booked(world, count, hour, (until - opening.window.start) / HOUR)
+            assert is_booked(world, count, (opening.last_start - NOON) / HOUR, hours)
+        if free[0] == start:
+            continue
+        offered = {one.change: one for one in asked_window(world, count, start, hours).alternatives}
+        assert offered[Change.TIME].window.start == NOON + free[0] * HOUR
+        most = max((n for n in range(1, count) if is_booked(world, n, start, hours)), default=0)
+        assert (Change.COUNT in offered) == bool(most)
+        if most:
+            assert offered[Change.COUNT].counts == ({"min": most, "max": most},)
+        longest = max((n for n in range(1, hours) if is_booked(world, count, start, n)), default=0)
+        assert (Change.DURATION in offered) == bool(longest)
+        if longest:
+            assert offered[Change.DURATION].window.end == begin + longest * HOUR
 
 
 def test_a_search_goes_on_where_an_opening_is_left_out(sqlite):

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A search for hosts that others leave: what is promised around a window is read once, and searched for each window."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from blazar.calendar.maintenance import PromisedPiece, Span
+from blazar.calendar.repack.search import repack
+from blazar.calendar.repack.values import (
+    NotRepacked,
+    Repack,
+    RepackLimits,
+    RepackMode,
+    RepackMove,
+    RepackProblem,
+    WholeNeed,
+)
+from blazar.calendar.timeline import epoch
+from blazar.manager.booking.booking import PlacementRequest, Selectable, match_visible
+from blazar.manager.booking.held_calendar import HeldCalendar
+from blazar.manager.common.runtime import Runtime
+from blazar.model.base.clock import later, to_second
+from blazar.model.base.errors import StaleLease
+from blazar.model.base.window import Window
+from blazar.model.calendar.allocations import Allocation, AllocationPlan
+from blazar.model.calendar.demand import Affinity, Demand
+from blazar.model.journal.entries import REPACKED, REPACKED_AGAIN
+from blazar.model.leases.lease import Lease
+from blazar.model.leases.states import LeaseStatus
+from blazar.model.resources.requirements import property_keys
+from blazar.model.resources.resource import HOST, NAMES, Resource
+from blazar.store.booking.commit import LeaseWrite
+
+LONGEST_SEARCH = 0.25
+"""Seconds of CPU that a search may take: others that book wait meanwhile."""
+
+MOST_SEARCHES = 3
+"""How often is searched, if leases were found that may not move after all."""
+
+TELL_AGAIN = timedelta(days=1)
+"""The owner of a lease that is moved again within this time is not told once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepackedPlan:
+    """What a lease gets, and the leases that make room for it."""
+
+    plan: AllocationPlan
+    moved: tuple[LeaseWrite, ...] = ()
+
+
+@dataclass(slots=True)
+class HostSearch:
+    """A search for the hosts of a lease, which others leave, in any window of what was read."""
+
+    runtime: Runtime
+    lease: Lease
+    requests: Sequence[PlacementRequest]
+    selectable: Selectable
+    now: datetime
+    held: HeldCalendar
+    generations: Mapping[int, int]
+    _stay: set[str] = field(default_factory=set)
+    """Leases that may not move, as was found."""
+
+    def find(
+        self, window: Window, requests: Sequence[PlacementRequest] | None = None
+    ) -> RepackedPlan | NotRepacked | None:
+        """Return the plan for the hosts with the moves, or that there is none; None if the search is not for these.
+
+        A window outside of what was read has no answer. ``requests`` are others than those of the lease.
+        """
+        wanted = self.requests if requests is None else requests
+        start, cleaning = max(window.start, to_second(self.now)), self.runtime.store.calendar.cleaning_time
+        span = epoch(start), epoch(later(window.end, cleaning))
+        pieces, choices = self._list_pieces(span)
+        spent = time.thread_time() + LONGEST_SEARCH
+        limits = RepackLimits(is_spent=lambda: time.thread_time() > spent)
+        # Before its start it may get others, too; but it is asked for those that it has.
+        first, second = self._list_needs(wanted, keeps=True), self._list_needs(wanted, keeps=False)
+        refused: NotRepacked | None = None
+        for needs in (first, second) if first != second else (first,):
+            if not needs:
+                continue
+            refused = NotRepacked()
+            for _ in range(MOST_SEARCHES):
+                pieces = [replace(p, movable=False) if p.lease_id in self._stay else p for p in pieces]
+                found = repack(RepackProblem(span, needs, pieces, choices, self.held.closed), limits)
+                if isinstance(found, NotRepacked):
+                    refused = found
+                    break
+                moved = self._list_moved(found.moves)
+                if moved is not None:
+                    return self._make_plan(window, wanted, found, moved)
+        return refused
+
+    def find_next_end(self, at: int, hosts: Collection[int] | None = None) -> int | None:
+        """Return when the first ends of what is on some hosts at an instant, or of all that is there after it."""
+        ends = [
+            end
+            for host, start, end in (
+                *((piece.resource_id, piece.start, piece.end) for piece in self.held.held),
+                *((host, *span) for host, spans in self.held.closed.items() for span in spans),
+            )
+            if end > at and (hosts is None or (host in hosts and start <= at))
+        ]
+        return min(ends, default=None)
+
+    def _list_needs(self, requests: Sequence[PlacementRequest], *, keeps: bool) -> list[WholeNeed]:
+        """Return what is needed, with what the lease has if it ``keeps`` that.
+
+        Nothing if it asks for hosts by name that it cannot have, or for more hosts that lie like those that it has:
+        where hosts lie is not known to the search.
+        """
+        held = self.held
+        find, needs = match_visible(held.view.catalog, self.selectable), []
+        own: dict[str, set[int]] = {}
+        for piece in held.held:
+            if piece.lease_id == self.lease.id and keeps and not held.rows[piece].released:
+                own.setdefault(piece.reservation_id, set()).add(piece.resource_id)
+        for request in requests:
+            demand = request.demand
+            fitting = {r.id: r for r in find(demand.requirement) if r.reservable and demand.is_met_by(r)}
+            named = frozenset(id_ for id_, resource in fitting.items() if resource.name in demand.required)
+            if len(named) < len(demand.required):
+                return []
+            kept = demand.pinned | named | (own.get(request.reservation_id, set()) & fitting.keys())
+            if demand.topology:
+                if not demand.min_count <= len(kept) <= demand.max_count:
+                    return []
+                fitting, demand = {}, replace(demand, max_count=len(kept))
+            needs.append(_make_need(demand, fitting, kept))
+        return needs
+
+    def _list_pieces(self, span: Span) -> tuple[list[PromisedPiece], Mapping[str, frozenset[int]]]:
+        """Return what others have, with what may be moved, and the hosts that each group of these may have.
+
+        What lies outside of what meets the span was not read as a whole: only what lies inside may move.
+        """
+        held = self.held
+        met = [piece for piece in held.held if piece.meets(span)]
+        first, last = min((p.start for p in met), default=span[0]), max((p.end for p in met), default=span[1])
+        settings = self.runtime.settings.repack
+        earliest = epoch(self.now) + int(settings.notice.total_seconds())
+        likeness = held.view.catalog.likeness
+        choices: dict[str, frozenset[int]] = {}
+        pieces = []
+        for piece in held.held:
+            if piece.lease_id == self.lease.id or not piece.meets((first, last)):
+                continue
+            inside = first <= piece.start and piece.end <= last
+            if not (inside and self._may_move(piece, earliest)):
+                pieces.append(replace(piece, movable=False))
+                continue
+            like = likeness[piece.resource_id] if settings.mode is RepackMode.EQUAL else None
+            group = json.dumps([piece.group, like])
+            if group not in choices:
+                known = held.candidates(piece)
+                choices[group] = frozenset(r.id for r in known if like is None or likeness[r.id] == like)
+            pieces.append(replace(piece, group=group))
+        return pieces, choices
+
+    def _may_move(self, piece: PromisedPiece, earliest: int) -> bool:
+        held = self.held
+        row = held.rows[piece]
+        waits = piece.movable and row.lease_status == str(LeaseStatus.PENDING) and piece.start >= earliest
+        waits = waits and not row.keep_hosts
+        if not (waits and piece.per_instance is None and piece.affinity is Affinity.ANY):
+            return False
+        demand = held.find_demand(piece)
+        return demand is not None and not demand.topology and not property_keys(demand.requirement) & NAMES
+
+    def _list_moved(self, moves: Sequence[RepackMove]) -> tuple[LeaseWrite, ...] | None:
+        """Return the writes of the leases that are moved; None if some may not, which are noted. StaleLease."""
+        by_lease: dict[str, list[RepackMove]] = {}
+        for move in moves:
+            by_lease.setdefault(move.piece.lease_id, []).append(move)
+        ids = sorted(by_lease)
+        revisions = {row.lease_id: row.lease_revision for row in self.held.rows.values()}
+        leases = {lease.id: lease for lease in self.runtime.store.leases.by_ids(ids)}
+        allocations = self.runtime.store.bookings.load_allocations(ids)
+        earlier = self.runtime.store.history.count_moves(ids)
+        found = []
+        for id_ in ids:
+            lease = leases.get(id_)
+            if lease is None or lease.revision != revisions[id_]:
+                raise StaleLease(f"lease {id_} has changed meanwhile")
+            past = earlier.get(id_)
+            often = (0 if past is None else past.number) >= self.runtime.settings.repack.most_moves
+            if often or _is_bound(lease, by_lease[id_]):
+                self._stay.add(id_)
+                continue
+            had = allocations.get(id_, ())
+            reason = REPACKED if past is None or past.last <= self.now - TELL_AGAIN else REPACKED_AGAIN
+            moved = tuple(_move_allocations(had, by_lease[id_]))
+            found.append(LeaseWrite(lease, lease, moved, makes_room=reason))
+        return None if self._stay.intersection(ids) else tuple(found)
+
+    def _make_plan(
+        self,
+        window: Window,
+        requests: Sequence[PlacementRequest],
+        found: Repack,
+        moved: tuple[LeaseWrite, ...],
+    ) -> RepackedPlan:
+        allocations = tuple(
+            Allocation(HOST, host, self.lease.id, request.reservation_id, window)
+            for request, hosts in zip(requests, found.hosts, strict=True)
+            for host in sorted(hosts)
+        )
+        gaining = {a.resource_id for a in allocations} | {move.to for move in found.moves}
+        return RepackedPlan(AllocationPlan(allocations, {id_: self.generations[id_] for id_ in gaining}), moved)
+
+
+def open_search(
+    runtime: Runtime,
+    lease: Lease,
+    requests: Sequence[PlacementRequest],
+    selectable: Selectable,
+    now: datetime,
+    around: Window,
+) -> HostSearch:
+    """Read what is promised around a window, in a constant number of statements, to search all windows in it."""
+    start, end = max(around.start, to_second(now)), later(around.end, runtime.store.calendar.cleaning_time)
+    with runtime.store.maintenances.open_planning(HOST, now, around=Window(start, end)) as view:
+        generations = view.generations([resource.id for resource in view.catalog.resources])
+    held = HeldCalendar(runtime, HOST, view, now)
+    return HostSearch(runtime, lease, requests, selectable, now, held, generations)
+
+
+def _make_need(demand: Demand, fitting: Mapping[int, Resource], keeps: Collection[int]) -> WholeNeed:
+    """Return the need of a demand for hosts that ``keeps`` some, up to its maximum."""
+    first = sorted(demand.pinned) + sorted(frozenset(keeps) - demand.pinned)
+    pinned = frozenset(first[: max(len(demand.pinned), demand.max_count)])
+    count = max(demand.min_count, len(pinned))
+    return WholeNeed(count, frozenset(fitting) | pinned, pinned, demand.max_count)
+
+
+def _is_bound(lease: Lease, moves: Sequence[RepackMove]) -> bool:
+    """Tell whether a lease is bound to its hosts for a reason that the calendar does not know."""
+    parts = {reservation.id for reservation in lease.reservations if reservation.parent is not None}
+    return lease.is_undecided or any(move.piece.reservation_id in parts for move in moves)
+
+
+def _move_allocations(held: Sequence[Allocation], moves: Sequence[RepackMove]) -> Iterator[Allocation]:
+    to = {(move.piece.reservation_id, move.piece.resource_id): move.to for move in moves}
+    for allocation in held:
+        target = to.get((allocation.reservation_id, allocation.resource_id))
+        yield allocation if target is None else replace(allocation, resource_id=target)
