@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blazar.model.base.errors import StoreUnavailable
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import find_metered, find_metered_at
 from blazar.model.billing.charges import NANO, ChargeStatus
@@ -105,6 +108,35 @@ def test_who_gives_a_lease_away_pays_by_the_mean_of_the_whole_hour(world):
     finish(world)
     first, second = shared(2 * WHOLE, 80, 160)
     assert told(world) == {(lease.id, "physics"): first, (lease.id, "biology"): second}
+
+
+@pytest.mark.parametrize("trouble", ["database is locked", "disk I/O error"], ids=["tried again", "given up"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_it_is_told_once_also_if_the_answer_to_a_commit_is_lost(world, monkeypatch, number, trouble):
+    """The first commit claims what is due, the second one writes what is told."""
+    lease = world.lease(a_host(2), start=HOUR, hours=4)
+    go(world, NOON + 2 * HOUR + 20 * MINUTE)
+    give(world, lease.id)
+    draw(world, NOON, WHOLE, hours=24)
+    world.run_to(OVER)
+    commit, answers = world.engine.dialect.do_commit, iter([True] * number + [False])
+
+    def lose(connection: Any) -> None:
+        commit(connection)
+        if not next(answers, True):
+            raise sqlite3.OperationalError(trouble)
+
+    monkeypatch.setattr(world.engine.dialect, "do_commit", lose)
+    for _ in range(4):
+        with suppress(StoreUnavailable):
+            world.manager.closing.run_once()
+        # By then a claim whose answer was lost has ended.
+        world.clock.to(world.clock.now() + HOUR)
+    assert next(answers, None) is None
+    first, second = shared(2 * WHOLE, 80, 160)
+    assert told(world) == {(lease.id, "physics"): first, (lease.id, "biology"): second}
+    assert len([row for row in rows(world, charges) if row["category"] == "energy"]) == 2
+    assert rows(world, planned) == []
 
 
 def test_it_is_told_as_soon_as_the_hour_is_metered_and_not_before(world):
