@@ -15,9 +15,11 @@ from blazar.manager.billing.refusals import PriceFit, limit_count, refuse_excess
 from blazar.manager.search.request_places import RequestPlace, ask_for_count
 from blazar.model.base.errors import Conflict, EnforcementUnavailable, NotEnoughResources
 from blazar.model.base.window import Window
+from blazar.model.billing.charges import MOST_NANO, NANO
 from blazar.model.billing.fits import JointLimit, LeaseLimit, PriceLimit, find_longest, list_cheaper_starts
+from blazar.model.billing.ledger import check_planned
 from blazar.model.billing.prices import LONGEST, LeasePrice, QuotedLease, quote
-from blazar.model.billing.spending import SpendRoom, find_affordable_start
+from blazar.model.billing.spending import SpendRoom, find_affordable_start, plan_quoted
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.search.availability import Change
@@ -54,6 +56,9 @@ class PriceLimits:
         quoted = self._quoting.describe(lease, allocations, lists)
         price = quote(quoted, lists)
         if most is None or (price is not None and price.value <= Fraction(most)):
+            if price is not None and price.value * NANO > MOST_NANO:
+                # Of a dry run: the ledger would refuse it.
+                check_planned(plan_quoted(quoted, lists), price.currency)
             return price
         if price is None:
             if quoted.window.duration > LONGEST:

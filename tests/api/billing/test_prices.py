@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -43,6 +43,19 @@ def ask(http, path: str, body: Any, *, version: str = "1.1"):
 def a_lease(start: datetime = NOON + 48 * HOUR, hours: float = 4, **more: Any) -> dict[str, Any]:
     dates = {"start_date": zulu(start), "end_date": zulu(start + hours * HOUR)}
     return {"name": "training", **dates, "reservations": TWO, **more}
+
+
+@pytest.mark.parametrize(
+    ("start", "hours", "status"),
+    [(NOON + 48 * HOUR, 46, 201), (NOON + 48 * HOUR, 47, 400), (datetime(2030, 4, 29, 8, tzinfo=UTC), 80, 201)],
+    ids=["as much as a month keeps", "more than that", "more than that in two months"],
+)
+def test_a_dry_run_refuses_what_no_ledger_can_keep_as_the_booking_does(http, world, start, hours, status):
+    publish(world, prices=[{"sku": "host", "measure": "host", "per_hour": "99999999"}])
+    tried, booked = (ask(http, path, a_lease(start, hours)) for path in ("/v1/leases?dry_run=true", "/v1/leases"))
+    assert (tried.status_code, booked.status_code) == (200 if status == 201 else status, status)
+    if status == 400:
+        assert tried.json["errors"][0]["detail"] == booked.json["errors"][0]["detail"]
 
 
 def test_a_dry_run_says_what_a_lease_costs_and_how_that_came_about(http, world):
