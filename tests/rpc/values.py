@@ -945,6 +945,7 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
         several(price_changes),
         several(texts),
         several(numbers),
+        several(texts),
         st.none() | month_comparisons,
     ),
     "statements.page": st.builds(StatementPage, several(statements), positions, st.none() | numbers),

@@ -47,6 +47,7 @@ def publish(call: Call) -> Answer:
     done = call.manager.price_lists.publish(call.body(), by, dry_run=dry_run)
     found: Json = {"price_list": _render(call, done.new), "changes": list(map(_render_change, done.changes))}
     found["left_out"], found["replaced"] = list(done.left_out), list(done.replaced)
+    found["unmatched"] = list(done.unmatched)
     found["last_month"] = None if done.last_month is None else _render_month(done.last_month, done.new.parse())
     if dry_run:
         return Answer(found, status=200)
@@ -101,12 +102,18 @@ _REPLACED: Json = {
     "description": "versions that were published ahead, and never hold for what is booked from now on, as this list "
     "begins before them; publish them again after it if they are to hold",
 }
+_UNMATCHED: Json = {
+    **a_list(TEXT),
+    "description": "skus of prices that no resource has now: their requirement fits none, or a price before them fits "
+    "all that they do",
+}
 _PUBLISHED = an_object(
     {
         "price_list": ref("PriceList"),
         "changes": a_list(ref("PriceChange")),
         "left_out": _LEFT_OUT,
         "replaced": _REPLACED,
+        "unmatched": _UNMATCHED,
         "last_month": {"anyOf": [ref("PriceComparison"), {"type": "null"}]},
     }
 )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from blazar.model.billing.published import (
     draft_list,
     list_left_out,
     list_replaced,
+    list_unmatched,
 )
 from blazar.model.billing.recomputation import CheckedLease
 from blazar.model.leases.requests import Actor
@@ -59,10 +60,17 @@ class PriceListService:
         """
         before = self._store.newest()
         new = draft_list(document, before, now=self._runtime.clock.now(), published_by=by.user_id)
-        self._check(new, before)
+        catalogs = {str(kind): self._runtime.store.resources.catalog(kind) for kind in self._kinds}
+        self._check(new, before, {kind: one.private for kind, one in catalogs.items()})
         changes = compare_documents({} if before is None else before.document, new.document)
         prices, published = new.parse(), self._store.read()
-        publication = Publication(new, changes, list_left_out(prices, published), list_replaced(prices, published))
+        publication = Publication(
+            new,
+            changes,
+            list_left_out(prices, published),
+            list_replaced(prices, published),
+            list_unmatched(prices, {kind: one.resources for kind, one in catalogs.items()}),
+        )
         if dry_run:
             return replace(publication, last_month=self._compare_month(prices))
         return self._store.add(publication, self._runtime.clock.now)
@@ -97,12 +105,11 @@ class PriceListService:
             known |= {id_: one.properties for id_, one in resources.by_ids(gone).items()}
             known |= {id_: {} for id_ in gone - known.keys()}
 
-    def _check(self, new: PublishedList, before: PublishedList | None) -> None:
+    def _check(self, new: PublishedList, before: PublishedList | None, private: Mapping[str, Collection[str]]) -> None:
         """Raise InvalidInput for what a document alone does not show: another currency, a private property."""
         prices = new.parse()
         check_energy(prices, is_recorded=self._runtime.store.energy.terms.records)
         if before is not None:
             check_currency(prices, before.parse())
             check_measures(prices, self._store.read())
-        resources = self._runtime.store.resources
-        check_privacy(prices, {str(kind): resources.catalog(kind).private for kind in self._kinds})
+        check_privacy(prices, private)

@@ -229,6 +229,11 @@ def find_list(lists: Iterable[PriceList], booked_at: datetime, instant: datetime
     return found
 
 
+def kind_of(measure: str) -> str:
+    """Return the kind of the resources whose properties choose the price of a measure."""
+    return {INSTANCE: HOST, VCPU: HOST, KWH: HOST, GIGABYTE: VOLUME}.get(measure, measure)
+
+
 def check_currency(new: PriceList, published: PriceList) -> None:
     """Raise InvalidInput if a list has another currency, or other decimals, than the lists of the site."""
     if new.currency != published.currency:
@@ -246,9 +251,8 @@ def check_privacy(new: PriceList, private: Mapping[str, Collection[str]]) -> Non
 
     A price is no secret, and would tell which resources have that property.
     """
-    kinds = {INSTANCE: HOST, VCPU: HOST, KWH: HOST, GIGABYTE: VOLUME}
     for number, price in enumerate(new.prices):
-        hidden = property_keys(price.requirement) & set(private.get(kinds.get(price.measure, price.measure), ()))
+        hidden = property_keys(price.requirement) & set(private.get(kind_of(price.measure), ()))
         if hidden:
             name = min(hidden)
             raise InvalidInput(

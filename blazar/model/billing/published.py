@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +14,8 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.dates import in_body
 from blazar.model.base.errors import InvalidInput, NotFound
 from blazar.model.billing.comparison import MonthComparison
-from blazar.model.billing.price_lists import PriceList, find_list, parse_price_list
+from blazar.model.billing.price_lists import PriceList, find_list, kind_of, parse_price_list
+from blazar.model.resources.resource import Resource
 from blazar.model.use.resource_hours import KWH
 
 _SECOND = timedelta(seconds=1)
@@ -78,7 +79,8 @@ class Publication:
 
     ``left_out`` are the skus of lists until then that it has no price for, if it is published ahead: what is booked
     meanwhile by these is free from its begin on. ``replaced`` are the versions that were published ahead, and of which
-    nothing comes, as this one holds for what is booked from then on. ``last_month``, of a dry run, is what the month
+    nothing comes, as this one holds for what is booked from then on, ``unmatched`` the skus of prices that no resource
+    has. ``last_month``, of a dry run, is what the month
     before would have cost by it; None: nothing was charged.
     """
 
@@ -86,6 +88,7 @@ class Publication:
     changes: tuple[PriceChange, ...]
     left_out: tuple[str, ...] = ()
     replaced: tuple[int, ...] = ()
+    unmatched: tuple[str, ...] = ()
     last_month: MonthComparison | None = None
 
 
@@ -153,6 +156,16 @@ def list_replaced(new: PriceList, published: Iterable[PriceList]) -> tuple[int, 
     begins = {one.valid_from for one in lists if one.valid_from > new.published_at}
     holding = [find_list(lists, new.published_at, at) for at in sorted(begins) if at >= new.valid_from]
     return tuple(sorted({one.version for one in holding if one is not None and one.valid_from in begins}))
+
+
+def list_unmatched(prices: PriceList, resources: Mapping[str, Collection[Resource]]) -> tuple[str, ...]:
+    """Return the skus of prices that no resource has, by the resources of each kind; where there are none, of none.
+
+    Their requirement fits nothing, as a misspelled one, or a price before them fits all that they do.
+    """
+    asked = {price.measure: resources.get(kind_of(price.measure), ()) for price in prices.prices}
+    chosen = {prices.choose_price_of(measure, one) for measure, some in asked.items() for one in some}
+    return tuple(price.sku for price in prices.prices if asked[price.measure] and price not in chosen)
 
 
 def compare_documents(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[PriceChange, ...]:

@@ -93,6 +93,12 @@ class PublishPriceList(Rows):
         if done.left_out:
             skus = ", ".join(done.left_out)
             self.tell(f"It has no price for {skus}: what is booked by these before it begins is free from then on")
+        if done.unmatched:
+            skus = ", ".join(done.unmatched)
+            self.tell(
+                f"No resource has the price of {skus} now: look at the requirement, and at the order, as the first "
+                "price that fits counts"
+            )
         for number in done.replaced:
             self.tell(
                 f"Price list {number}, which was published ahead, never holds for what is booked from then on; publish "

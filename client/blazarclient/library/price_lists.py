@@ -63,7 +63,8 @@ class Publication:
     """A price list that is published, or would be, with what it changes.
 
     ``left_out`` are skus that have prices until it begins, and of which it has none, ``replaced``
-    versions that were published ahead and never hold for what is booked from then on. ``last_month`` is what the last
+    versions that were published ahead and never hold for what is booked from then on, ``unmatched`` skus whose price
+    no resource has. ``last_month`` is what the last
     month would have cost by it, of a dry run; None: nothing was charged.
     """
 
@@ -71,6 +72,7 @@ class Publication:
     changes: tuple[PriceChange, ...] = ()
     left_out: tuple[str, ...] = ()
     replaced: tuple[int, ...] = ()
+    unmatched: tuple[str, ...] = ()
     last_month: PriceComparison | None = None
 
 

@@ -175,6 +175,32 @@ def test_it_is_said_which_lists_that_were_published_ahead_a_list_replaces(http):
     assert ask(http, "POST", URL, a_document()).json["replaced"] == []
 
 
+@pytest.mark.parametrize(
+    ("requirements", "unmatched"),
+    [
+        ({"rack": "7"}, []),
+        ({"rack": "8"}, ["rack"]),
+        ({"rakc": "7"}, ["rack"]),
+        ({"all": None, "rack": "7"}, ["rack"]),
+        ({"rack": "7", "all": None}, []),
+    ],
+    ids=["fits", "of no resource", "misspelled", "behind one that fits all", "before it"],
+)
+def test_it_is_said_which_prices_no_resource_has(http, requirements, unmatched):
+    ask(http, "PUT", "/v1/resources/host/1", {"properties": {"rack": "7"}})
+    prices = [
+        {"sku": "all", "measure": "host", "per_hour": "1"}
+        if value is None
+        else {"sku": "rack", "measure": "host", "per_hour": "2", "requirement": ["==", f"${name}", value]}
+        for name, value in requirements.items()
+    ]
+    # Where there are no resources of the kind at all, nothing is said of their price.
+    prices.append({"sku": "address", "measure": "floatingip", "per_hour": "1"})
+    answer = ask(http, "POST", f"{URL}?dry_run=true", a_document(prices=prices))
+    assert answer.json["unmatched"] == unmatched
+    assert ask(http, "POST", URL, a_document(prices=prices)).json["unmatched"] == unmatched
+
+
 def test_it_is_said_what_a_list_that_is_published_ahead_leaves_out(http):
     both = [{"sku": sku, "measure": "host", "per_hour": "0.90"} for sku in ("host", "host-2030")]
     assert ask(http, "POST", URL, a_document(prices=both)).json["left_out"] == []

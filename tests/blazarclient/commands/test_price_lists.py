@@ -29,7 +29,7 @@ def told(service: Any) -> Any:
     service.get(f"{URL}/price-lists", json={"price_lists": [first, HEAD], "links": []}, headers=NEW)
     service.get(f"{URL}/price-lists/2", json={"price_list": {**HEAD, "content": DOCUMENT}}, headers=NEW)
     done = {"price_list": {**HEAD, "version": 3, "content": DOCUMENT}, "changes": [CHANGE], "left_out": ["host-2030"]}
-    done["replaced"] = [2]
+    done["replaced"], done["unmatched"] = [2], ["host-a100", "host-h100"]
     amounts = {"amount": "1280.00", "new_amount": "1344.50"}
     month = {"month": "2030-03", "currency": "EUR", **amounts, "leases": 2, "is_whole": False, "projects": []}
     done["last_month"] = month
@@ -57,6 +57,7 @@ def test_a_file_is_published_and_what_it_changes_is_said(run: Run, told: Any, tm
     assert (code, json.loads(out)) == (0, [CHANGE])
     assert ("would be price list 3" if dry_run else "Price list 3 is published") in err
     assert "It has no price for host-2030" in err
+    assert "No resource has the price of host-a100, host-h100 now" in err
     assert "Price list 2, which was published ahead, never holds for what is booked from then on" in err
     assert "By it what 2 leases cost in 2030-03 would have been 1344.50 EUR instead of 1280.00" in err
     (request,) = sent(told, "POST")
