@@ -7,7 +7,6 @@ says what it gives back at once.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -21,7 +20,7 @@ from blazar.model.billing.energy import EnergyRates, list_power_shares, tell_ene
 from blazar.model.billing.power import PowerShare, estimate_energy, estimate_shares
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import LONGEST
-from blazar.model.billing.rating import ChargeTerms, PricedUse, rate, rate_fee, rate_times
+from blazar.model.billing.rating import ChargeTerms, PricedUse, price_fee, rate, rate_fee, rate_times
 from blazar.model.billing.uses import BookedUse, LeaseFacts, list_given_back, list_powers, list_priced
 from blazar.model.energy.book import EnergyBook
 
@@ -86,19 +85,24 @@ def plan_account(account: LeaseAccount, facts: LeaseFacts, lists: Sequence[Price
 
     A month of which nothing will cost anything is in it, too: more will be said of it.
     """
-    sums: Counter[date] = Counter()
-    for line in estimate_shares(account.untold_shares):
-        sums[line.month] += line.nano
+    sums: dict[date, int] = {}
+    if account.untold:
+        _add_months(sums, ((line.month, line.nano) for line in estimate_shares(account.untold_shares)))
     end = min(account.booked_until, later(account.closed_until, HORIZON))
     if account.state is AccountState.OPEN and account.closed_until < end:
         span = Window(account.closed_until, end)
         begins = [use.window.start for use in facts.uses if use.window.overlaps(span)]
         if begins:
             first = Window(max(span.start, min(begins)), end)
-            sums.update({month.start.date().replace(day=1): 0 for month in split_months(first)})
-        for month, nano in _plan_rest(account, span, facts, lists):
-            sums[month] += nano
+            _add_months(sums, ((month.start.date().replace(day=1), 0) for month in split_months(first)))
+        _add_months(sums, _plan_rest(account, span, facts, lists))
     return dict(sorted(sums.items()))
+
+
+def _add_months(sums: dict[date, int], amounts: Iterable[tuple[date, int]]) -> None:
+    """Add amounts to the sums of their months."""
+    for month, nano in amounts:
+        sums[month] = sums.get(month, 0) + nano
 
 
 def _plan_rest(
@@ -108,10 +112,11 @@ def _plan_rest(
     terms = _terms_of(account, facts)
     for time in rate_times(list_priced(facts, span, lists, is_quote=True), lists, terms):
         yield date(time.month // 12, time.month % 12 + 1, 1), time.nano
-    for line in estimate_energy(list_powers(facts, span, lists), lists, terms):
-        yield line.month, line.nano
-    if account.has_fee and (fee := rate_fee(lists, terms)) is not None:
-        yield fee.month, fee.nano
+    if powers := list_powers(facts, span, lists):
+        for line in estimate_energy(powers, lists, terms):
+            yield line.month, line.nano
+    if account.has_fee and (fee := price_fee(lists, terms)):
+        yield terms.start.date().replace(day=1), fee
 
 
 def check_planned(planned: Planned, currency: str) -> None:
@@ -174,7 +179,10 @@ def fit_account(account: LeaseAccount, facts: LeaseFacts) -> LeaseAccount:
     ends = [use.window.end for use in facts.uses if use.window.end > account.closed_until]
     if not ends:
         return replace(account, booked_until=account.closed_until, state=AccountState.CLOSED)
-    return replace(account, booked_until=max(ends), state=AccountState.OPEN)
+    end = max(ends)
+    if account.booked_until == end and account.state is AccountState.OPEN:
+        return account
+    return replace(account, booked_until=end, state=AccountState.OPEN)
 
 
 def _limit_uses(uses: Iterable[PricedUse], start: datetime) -> Iterator[PricedUse]:

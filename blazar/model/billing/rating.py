@@ -8,12 +8,12 @@ into how many uses a span was cut.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
+from operator import attrgetter
 
 from blazar.model.base.clock import later
 from blazar.model.base.window import Window
@@ -160,6 +160,10 @@ class PricedUse:
     kept: Window | None = None
 
 
+_BESIDES_AMOUNT = attrgetter(*(one.name for one in fields(PricedUse) if one.name != "amount"))
+"""A tuple of all that a use has besides its amount: to copy the use without that costs more than all else here."""
+
+
 @dataclass(slots=True)
 class RatedTime:
     """The time of a line: what all of it has in common, how much it is, and the instants between which it is.
@@ -219,13 +223,14 @@ def rate_times(uses: Iterable[PricedUse], lists: Sequence[PriceList], terms: Cha
 
 
 def _add_alike(uses: Sequence[PricedUse]) -> Iterable[tuple[PricedUse, int]]:
-    """Return uses with their amounts, those that differ by these only as one."""
+    """Return uses with their amounts, of those that differ by these only the first one, with the sum."""
     if len(uses) == 1 or len({(use.reservation_id, use.sku) for use in uses}) == len(uses):
         return [(use, use.amount) for use in uses]
-    amounts: Counter[PricedUse] = Counter()
+    found: dict[tuple[object, ...], tuple[PricedUse, int]] = {}
     for use in uses:
-        amounts[replace(use, amount=1)] += use.amount
-    return amounts.items()
+        first, amount = found.get(key := _BESIDES_AMOUNT(use), (use, 0))
+        found[key] = first, amount + use.amount
+    return found.values()
 
 
 def rate_fee(

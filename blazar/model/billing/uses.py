@@ -149,38 +149,49 @@ def list_powers(facts: LeaseFacts, span: Window, lists: Sequence[PriceList]) -> 
     return [make_power_use(facts, use, window, sku) for use, window, sku in met if window and sku is not None]
 
 
+_Looks = tuple[datetime | None, tuple[Window, ...], datetime | None]
+"""When something was handed over, when it was missing, and from when on its time is rounded up."""
+
+
 def list_priced(facts: LeaseFacts, span: Window, lists: Sequence[PriceList], *, is_quote: bool) -> list[PricedUse]:
-    """Return what of the uses of a lease lies in a span, priced.
+    """Return what of the uses of a lease lies in a span, priced; what differs by its amount only is one use.
 
     ``is_quote``: it is not over, and taken to go as promised. Else what was never handed over is left out, and what is
     missing or late is said so.
     """
     measures = _map_measures(lists)
     firsts, lasts = _find_ends(facts.uses)
-    found = []
+    found: dict[tuple[str, str, int, Window, datetime | None, _Looks], int] = {}
     for use in facts.uses:
         start = facts.starts.get(use.reservation_id, ReservationStart())
         if not (window := _meet(use.window, span)) or (start.at is None and not is_quote):
             continue
-        ends = window.end == lasts[use.reservation_id]
+        rounded_from = firsts[use.reservation_id] if window.end == lasts[use.reservation_id] else None
+        looks = start.at, _list_outages(facts, use, window), rounded_from
         for sku, booked in (use.skus or {}).items():
             measure = measures.get(sku, "")
             if measure == KWH or not (amount := use.amounts.get(measure, 0)):
                 continue
-            found.append(
-                PricedUse(
-                    reservation_id=use.reservation_id,
-                    sku=sku,
-                    amount=amount,
-                    booked_amount=booked,
-                    window=window,
-                    added_at=use.booked_at,
-                    handed_over_at=start.at,
-                    outages=_list_outages(facts, use, window),
-                    rounded_from=firsts[use.reservation_id] if ends else None,
-                )
-            )
-    return found
+            key = use.reservation_id, sku, booked, window, use.booked_at, looks
+            found[key] = found.get(key, 0) + amount
+    return [_make_priced(*key, amount) for key, amount in found.items()]
+
+
+def _make_priced(
+    reservation_id: str, sku: str, booked: int, window: Window, added_at: datetime | None, looks: _Looks, amount: int
+) -> PricedUse:
+    handed_over_at, outages, rounded_from = looks
+    return PricedUse(
+        reservation_id=reservation_id,
+        sku=sku,
+        amount=amount,
+        booked_amount=booked,
+        window=window,
+        added_at=added_at,
+        handed_over_at=handed_over_at,
+        outages=outages,
+        rounded_from=rounded_from,
+    )
 
 
 def list_given_back(
@@ -316,15 +327,19 @@ def _find_ends(uses: Iterable[BookedUse]) -> tuple[Mapping[str, datetime], Mappi
 
 def _map_measures(lists: Sequence[PriceList]) -> Mapping[str, str]:
     """Return what each price is of; a later list says it."""
+    if len(lists) == 1:
+        return lists[0].measures
     return {sku: measure for prices in lists for sku, measure in prices.measures.items()}
 
 
 def _list_outages(facts: LeaseFacts, use: BookedUse, window: Window) -> tuple[Window, ...]:
-    spans = facts.outages.get((use.reservation_id, use.resource_id), ())
+    spans = facts.outages.get((use.reservation_id, use.resource_id), ()) if facts.outages else ()
     return tuple(met for span in spans if (met := _meet(span, window)))
 
 
 def _meet(one: Window, other: Window) -> Window | None:
     """Return what two windows share."""
+    if other.covers(one):
+        return one
     start, end = max(one.start, other.start), min(one.end, other.end)
     return Window(start, end) if start < end else None
