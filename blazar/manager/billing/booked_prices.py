@@ -37,15 +37,17 @@ class BookedPrices:
         """Whether leases may have prices: a price list is published."""
         return bool(self._store.price_lists.known())
 
-    def add(self, details: LeaseDetails, *, with_costs: bool = True) -> LeaseDetails:
+    def add(
+        self, details: LeaseDetails, *, with_costs: bool = True, known: AccountTotals | None = None
+    ) -> LeaseDetails:
         """Return a lease with what it costs; before its start and ``with_costs`` with what it costs to cancel it.
 
-        One statement; with these costs six.
+        One statement, none if its totals are ``known``; with these costs five more.
         """
         if not (lists := self._store.price_lists.known()):
             return details
         lease = details.lease
-        totals = self._store.charges.sum_leases([lease.id]).get((lease.id, lease.project_id))
+        totals = known or self._store.charges.sum_leases([lease.id]).get((lease.id, lease.project_id))
         if totals is None:
             return details
         costs = self._list_costs(totals) if with_costs else ()

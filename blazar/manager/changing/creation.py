@@ -21,6 +21,7 @@ from blazar.manager.leases import lifecycle
 from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
 from blazar.manager.outbox.messages import call_commit_hooks, plan_messages
 from blazar.model.base.errors import NotEnoughResources, StaleLease
+from blazar.model.billing.booked_prices import AccountTotals
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.billing.spending import SpendRoom
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
@@ -46,6 +47,8 @@ class CreationGrant:
         self._expects_nobody = False
         self.price: LeasePrice | None = None
         """What it costs, once that is known."""
+        self.totals: dict[tuple[str, str], AccountTotals] = {}
+        """What it costs once it is booked, by lease and project."""
         self._has_names = any(runtime.types[r.resource_type].unique is not None for r in new.lease.reservations)
         self.enforcement_checks: tuple[EnforcementCheck, ...] = ()
         """The check that enforcement makes of it, if there is any filter."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -32,6 +32,7 @@ from blazar.model.base.errors import BlazarError, Contention, NotEnoughResources
 from blazar.model.base.moments import NOW
 from blazar.model.base.paging import Page
 from blazar.model.base.window import check_order
+from blazar.model.billing.booked_prices import AccountTotals
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.journal.entries import HistoryPage
@@ -57,6 +58,18 @@ MOST_CHOICES = 5
 """How often hosts to be emptied are chosen for one request, while others are faster."""
 
 
+@dataclass(frozen=True, slots=True)
+class CreatedLease:
+    """A lease that was created, and what it cost when it was booked; None: that is not known."""
+
+    lease: Lease
+    totals: AccountTotals | None = None
+
+    def find_totals(self, lease: Lease) -> AccountTotals | None:
+        """Return what it costs as it is by now; None: it has changed since, or that is not known."""
+        return self.totals if lease.revision == self.lease.revision else None
+
+
 class LeaseCreator:
     """Creates leases: at once, after hosts were emptied for them, or in their turn on the waiting list."""
 
@@ -71,7 +84,7 @@ class LeaseCreator:
         self._hosts_to_evacuate = HostsToEvacuate(runtime)
         self._price_limits = PriceLimits(Quoting(runtime))
 
-    def create(self, request: LeaseRequest) -> Lease:
+    def create(self, request: LeaseRequest) -> CreatedLease:
         """Book a lease, make the cloud objects it needs before its start, and return it PENDING; or undo all.
 
         If there is not enough, one with ``wait_until`` is returned WAITING; so is one of the kind ``retries`` of which
@@ -93,7 +106,7 @@ class LeaseCreator:
                 except (NotEnoughResources, OthersWait, Contention):
                     if (place := grant.new.place) is None:
                         raise
-                    return self._waiting_list.add(grant.new, place)
+                    return CreatedLease(self._waiting_list.add(grant.new, place))
                 booked = granted.leases[0]
                 try:
                     with self._runtime.claims.held(grant.claim):
@@ -101,18 +114,25 @@ class LeaseCreator:
                 except BlazarError:
                     if (kept := self._kept(booked)) is None:
                         raise
-                    return kept
+                    return CreatedLease(kept)
         self._runtime.notifier.notify(CREATED, created)
         if grant.moved:
             tell_moved(self._runtime, grant.moved)
         self._runtime.signals.events_due()
-        return created
+        return CreatedLease(created, grant.totals.get((created.id, created.project_id)))
 
     def _make_booking(self, grant: CreationGrant, kind: LeaseKind) -> Callable[[], Proposal[AllocationPlan]]:
         """Return what books a new lease, with hosts emptied for it if it is a best-effort one."""
         propose = partial(self._propose, grant)
         beside = partial(propose, 0) if grant.takes_only_whole else None
-        book = partial(self.booker.book, propose, beside=beside, checks=grant.enforcement_checks)
+        commit = partial(self._runtime.store.bookings.commit, tell=grant.totals.update)
+        book = partial(
+            self.booker.book,
+            propose,
+            beside=beside,
+            checks=grant.enforcement_checks,
+            write=lambda _, proposed: commit(proposed),
+        )
         return partial(self._with_room, grant, book) if kind is LeaseKind.BEST_EFFORT else book
 
     def _granted(self, request: LeaseRequest) -> CreationGrant:
@@ -235,7 +255,7 @@ class LeaseService:
 
     def create(self, request: LeaseRequest) -> Lease:
         """Book a lease and make what it needs before its start, or undo all."""
-        return self.creator.create(request)
+        return self.creator.create(request).lease
 
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease and return it, all or nothing; while other work on it is in progress, wait for a moment."""
@@ -312,9 +332,10 @@ class LeaseService:
         return do_once(request.key, self.replay, lambda: self._book(request))
 
     def _book(self, request: LeaseRequest) -> BookedLease:
-        made = self.create(request)
-        limit = self._runtime.settings.immediate_timeout if made.kind is LeaseKind.IMMEDIATE else None
-        details = self._prices.add(self._runtime.store.lease_pages.one(made.id), with_costs=False)
+        made = self.creator.create(request)
+        limit = self._runtime.settings.immediate_timeout if made.lease.kind is LeaseKind.IMMEDIATE else None
+        details = self._runtime.store.lease_pages.one(made.lease.id)
+        details = self._prices.add(details, with_costs=False, known=made.find_totals(details.lease))
         hosts = [held.resource_id for held in details.held if held.kind in POWERED]
         return BookedLease(replace(details, waking=find_waking(self._runtime, details.lease, hosts)), limit=limit)
 

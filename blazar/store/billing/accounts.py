@@ -23,6 +23,7 @@ from blazar.model.journal.object_entries import tell_closing
 from blazar.model.problems.problems import ProblemKind
 from blazar.store.billing.power_shares import parse_shares, spell_shares
 from blazar.store.journal.rows import write_entries
+from blazar.store.sql.prepared import prepare_insert
 from blazar.store.sql.rows import AnyRow, chunks
 from blazar.store.sql.tables import accounts, charges, findings, planned, turns
 
@@ -43,8 +44,6 @@ _SAVE = (
     .where(_A.id == sa.bindparam("new_id"))
     .values({name: sa.bindparam(f"new_{name}", type_=_A[name].type) for name in _SAVED if name != "id"})
 )
-# Built once, as are those of others here: building one costs as much as executing it.
-_INSERT_ACCOUNTS, _INSERT_PLANNED = accounts.insert(), planned.insert()
 
 
 def read_open_accounts(connection: Connection, lease_ids: Collection[str]) -> Mapping[str, LeaseAccount]:
@@ -102,7 +101,7 @@ def insert_accounts(connection: Connection, new: Iterable[LeaseAccount]) -> None
     """Insert accounts, in one statement."""
     rows = [{**_account_row(account), "due_at": account.due_at} for account in new]
     if rows:
-        connection.execute(_INSERT_ACCOUNTS, rows)
+        connection.exec_driver_sql(*prepare_insert(connection, accounts, rows))
 
 
 def save_accounts(connection: Connection, changed: Sequence[tuple[LeaseAccount, LeaseAccount]]) -> bool:
@@ -159,7 +158,7 @@ def insert_planned(connection: Connection, new: Iterable[tuple[LeaseAccount, Pla
         for month, nano in months.items()
     ]
     if rows:
-        connection.execute(_INSERT_PLANNED, rows)
+        connection.exec_driver_sql(*prepare_insert(connection, planned, rows))
 
 
 def insert_charges(

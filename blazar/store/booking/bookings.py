@@ -26,7 +26,7 @@ from blazar.store.billing.facts import read_facts
 from blazar.store.booking import allocation_writes, history, lease_writes
 from blazar.store.booking.allocation_writes import Pricing
 from blazar.store.booking.commit import Commit, LeaseWrite
-from blazar.store.booking.ledger import Ledger
+from blazar.store.booking.ledger import Ledger, LedgerWork
 from blazar.store.booking.shared_saves import SharedSaves
 from blazar.store.calendar import project_use
 from blazar.store.calendar.generations import raise_generations
@@ -48,6 +48,9 @@ _GIVEN_BACK = (EndReason.DELETED, EndReason.UNUSED, EndReason.ENDED_EARLY)
 
 Part = Callable[[Connection], None]
 """What a feature does in the transaction of a commit: it checks its own rows, or writes them."""
+
+Tell = Callable[[Mapping[tuple[str, str], AccountTotals]], object]
+"""Is told what new leases cost, by lease and project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,37 +90,20 @@ class BookingStore:
         self._cleaning_time = cleaning_time
         self._shared_saves = SharedSaves(transactions)
 
-    def commit(self, commit: Commit, *, fence: Part | None = None, rows: Part | None = None) -> tuple[Lease, ...]:
+    def commit(
+        self, commit: Commit, *, fence: Part | None = None, rows: Part | None = None, tell: Tell | None = None
+    ) -> tuple[Lease, ...]:
         """Write a commit, all or nothing; return its leases as saved, in their order.
 
-        ``fence`` comes first, ``rows`` after the leases. StaleLease, StaleCalendar, also if a project was granted
-        something since its use was read; KeyTaken, UsageDenied, PlanSuperseded, and NotEnoughResources while servers
-        are moved away for another lease of the project. Bounds may be passed by simultaneous requests.
+        ``fence`` comes first, ``rows`` after the leases, ``tell`` once all is written. StaleLease, StaleCalendar, also
+        if a project was granted something since its use was read; KeyTaken, UsageDenied, PlanSuperseded, and
+        NotEnoughResources while servers are moved away for another lease of the project. Bounds may be passed by
+        simultaneous requests.
         """
-
         if fence is None and rows is None and (saved := self._shared_saves.write(commit)) is not None:
             return (saved,)
-
-        def work(connection: Connection) -> tuple[Lease, ...]:
-            if fence is not None:
-                fence(connection)
-            _check(connection, commit)
-            ledger = self._ledger.begin(connection, commit)
-            saved = _write_leases(connection, commit)
-            self._write_resources(connection, commit, saved, None if ledger is None else ledger.choose_prices)
-            if ledger is not None:
-                ledger.finish(partial(_is_given_back, commit))
-            _tell_reached(connection, commit, () if ledger is None else ledger.reached)
-            if rows is not None:
-                rows(connection)
-            if commit.maintained is not None or commit.plans_from:
-                _write_plans(connection, commit)
-            if commit.messages:
-                outbox.write_messages(connection, commit.messages, at=commit.at)
-            return tuple([saved.get(write.after.id, write.after) for write in commit.leases])
-
         try:
-            return self._transactions.write(work)
+            written, ledger = self._transactions.write(partial(self._write, commit=commit, fence=fence, rows=rows))
         except StaleCalendar:
             self._doubt(commit.generations)
             raise
@@ -126,6 +112,30 @@ class BookingStore:
                 raise
             # The first two bookings of a project whose use is limited, or that lock it, make the same row.
             raise StaleCalendar("the project was granted another lease or change in the meantime") from error
+        if tell is not None and ledger is not None:
+            tell(ledger.totals)
+        return written
+
+    def _write(
+        self, connection: Connection, *, commit: Commit, fence: Part | None, rows: Part | None
+    ) -> tuple[tuple[Lease, ...], LedgerWork | None]:
+        """Write all of a commit; return its leases as saved, and what was done to accounts, if there are prices."""
+        if fence is not None:
+            fence(connection)
+        _check(connection, commit)
+        ledger = self._ledger.begin(connection, commit)
+        saved = _write_leases(connection, commit)
+        self._write_resources(connection, commit, saved, None if ledger is None else ledger.choose_prices)
+        if ledger is not None:
+            ledger.finish(partial(_is_given_back, commit))
+        _tell_reached(connection, commit, () if ledger is None else ledger.reached)
+        if rows is not None:
+            rows(connection)
+        if commit.maintained is not None or commit.plans_from:
+            _write_plans(connection, commit)
+        if commit.messages:
+            outbox.write_messages(connection, commit.messages, at=commit.at)
+        return tuple([saved.get(write.after.id, write.after) for write in commit.leases]), ledger
 
     def try_prices(self, commit: Commit, lease_ids: Collection[str]) -> TriedPrices:
         """Return what leases cost before and after a commit, which is rolled back. The errors of ``commit``."""

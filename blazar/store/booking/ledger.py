@@ -17,7 +17,7 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.errors import StaleCalendar, StaleLease
 from blazar.model.billing import accounts
 from blazar.model.billing.accounts import AccountState, BilledLease, LeaseAccount, Met
-from blazar.model.billing.booked_prices import sum_account
+from blazar.model.billing.booked_prices import AccountTotals, sum_account
 from blazar.model.billing.following import Following, append_account, list_following
 from blazar.model.billing.ledger import (
     BilledChange,
@@ -94,6 +94,8 @@ class LedgerWork:
     guard: SpendGuard
     tells_energy: bool = False
     reached: tuple[ReachedShare, ...] = ()
+    totals: Mapping[tuple[str, str], AccountTotals] = field(default_factory=dict)
+    """What new leases cost, by lease and project, once that is written."""
     _changed: list[tuple[LeaseAccount, LeaseAccount]] = field(default_factory=list)
     _opened: list[LeaseAccount] = field(default_factory=list)
     _removed: list[LeaseAccount] = field(default_factory=list)
@@ -149,11 +151,15 @@ class LedgerWork:
 
     def _read_facts(self) -> Mapping[str, LeaseFacts]:
         """Return the facts as they are now; those of new leases are known."""
-        new = {write.after.id for write in self.writes if write.before is None and not self.commit.joint}
+        new = self._list_new()
         found = dict(read_facts(self.connection, [w.after.id for w in self.writes if w.after.id not in new]))
         for lease_id in new:
             found[lease_id] = LeaseFacts(tuple(self._booked.get(lease_id, ())))
         return found
+
+    def _list_new(self) -> Collection[str]:
+        """Return the leases that are made, and are no parts of others: they were never charged anything."""
+        return () if self.commit.joint else {write.after.id for write in self.writes if write.before is None}
 
     def _open(self, write: LeaseWrite, facts: LeaseFacts) -> None:
         if any(use.is_live for use in facts.uses):
@@ -299,17 +305,25 @@ class LedgerWork:
             rows.replace_planned(connection, [account.id for account in self.accounts.values()], planned)
         else:
             rows.insert_planned(connection, planned)
-        new = [(account.project_id, months) for account, months in planned]
-        self.reached = self.guard.check(connection, new, self.lists[-1])
+        planned_newly = [(account.project_id, months) for account, months in planned]
+        self.reached = self.guard.check(connection, planned_newly, self.lists[-1])
+        new = self._list_new()
+        self.totals = {
+            (account.lease_id, account.project_id): AccountTotals(account, charged=0, planned=sum(months.values()))
+            for account, months in planned
+            if account.lease_id in new
+        }
         self._check_most()
 
     def _check_most(self) -> None:
         """Raise StaleCalendar if a lease costs more than it may: it was quoted by other lists, or a moment earlier."""
         if not self.commit.most:
             return
-        for (lease_id, project_id), totals in read_totals(self.connection, list(self.commit.most)).items():
-            price = sum_account(totals, self.lists)
-            if price is not None and price.value > self.commit.most[lease_id]:
+        unknown = self.commit.most.keys() - {lease_id for lease_id, _ in self.totals}
+        found = {**self.totals, **(read_totals(self.connection, unknown) if unknown else {})}
+        for (lease_id, project_id), totals in found.items():
+            price, most = sum_account(totals, self.lists), self.commit.most.get(lease_id)
+            if most is not None and price is not None and price.value > most:
                 raise StaleCalendar(f"the price of the lease has changed for project {project_id} in the meantime")
 
 

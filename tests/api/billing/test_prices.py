@@ -17,6 +17,7 @@ from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
 from blazar.store.sql.tables import metadata, planned
 from tests.api.conftest import app_of, client_of, token
+from tests.observed import ObservedStore, before
 from tests.prices import publish
 from tests.statements import counted
 from tests.world import NOON, PROJECT, World
@@ -261,6 +262,35 @@ def list_leases(http, query: str = "") -> Any:
     answer = http.get(f"/v1/leases{query}", headers={"OpenStack-API-Version": "reservation 1.1", **MEMBER})
     assert answer.status_code == 200, answer.json
     return answer.json["leases"]
+
+
+def test_what_a_lease_costs_is_not_read_again_once_it_is_booked(http, world):
+    """What its booking writes says that: the two rows of its account are all that it costs."""
+
+    def count(lease: dict[str, Any]) -> int:
+        with counted(world.engine) as statements:
+            assert ask(http, "/v1/leases", lease).status_code == 201
+        return statements.count
+
+    count(a_lease())
+    without = count(a_lease(NOON + 60 * HOUR))
+    publish(world, **PRICES)
+    count(a_lease(NOON + 70 * HOUR))
+    assert count(a_lease(NOON + 80 * HOUR)) == without + 2
+    assert count(a_lease(NOON + 90 * HOUR, max_price="100.00")) == without + 2
+
+
+def test_a_lease_that_is_changed_before_it_is_shown_costs_what_it_costs_then(http, world):
+    publish(world, **PRICES)
+
+    def extend() -> None:
+        (lease,) = world.manager.leases.all(None)
+        world.manager.leases.update(lease.id, LeaseChange(end=lease.window.end + HOUR))
+
+    manager = world.another_manager(store=ObservedStore(world.store, before("lease_pages.one", extend)))
+    made = ask(client_of(app_of(manager)), "/v1/leases", a_lease()).json["lease"]
+    assert made["end_date"] == zulu(NOON + 53 * HOUR)
+    assert made["price"]["amount"] == show(http, made).json["lease"]["price"]["amount"] == "14.60"
 
 
 def test_a_lease_that_is_booked_says_what_it_costs_and_what_it_costs_to_cancel_it(http, world):
