@@ -106,6 +106,8 @@ def test_a_price_that_is_more_special_is_moved_before_the_others(small, page_of,
     dialog.get_by_role("button", name="See what changes").click()
     changes = dialog.get_by_role("status", name="What changes")
     expect(changes.get_by_role("heading", name="What changes")).to_be_in_viewport()
+    # As the special one has no condition yet, nothing is left for the other.
+    expect(changes).to_contain_text("No resource has the price of host now")
     dialog.get_by_role("button", name="Publish", exact=True).click()
     expect(
         page.get_by_role("row", name=re.compile("^a host 3.00 EUR host-large|^a host 3 EUR host-large"))

@@ -15,6 +15,7 @@ import { digitsOf, money, moneyToHundredths } from "../src/words/money.ts";
 import {
   baseOf,
   comparisonInWords,
+  doubtsInWords,
   draftOf,
   fieldInWords,
   inForce,
@@ -168,10 +169,26 @@ test("what the last month would have cost says of how many leases", () => {
   assert.match(inWords(false), /^The first 2 leases that were looked at cost /);
 });
 
+test("what an operator may not have meant by a list is said, and nothing else", () => {
+  const none = { left_out: [], replaced: [], unmatched: [] };
+  assert.deepEqual(doubtsInWords(none), []);
+  const said = doubtsInWords({ left_out: ["old"], replaced: [6, 7], unmatched: ["host-a100", "host-h100"] });
+  assert.deepEqual(
+    said.map((sentence) => sentence.slice(0, 58)),
+    [
+      "It has no price for old: what is booked by these before it",
+      "No resource has the price of host-a100, host-h100 now: loo",
+      "Price list 6 was published ahead, and never holds for what",
+      "Price list 7 was published ahead, and never holds for what",
+    ],
+  );
+});
+
 test("a new list begins as another one, and a text that is none says so", () => {
   const newest = { ...draftOf(null, "2030-01-01T00:00:00Z", "UTC"), fee: "1.00" };
   assert.deepEqual(draftOf(newest, "2030-05-01T00:00:00Z", "UTC"), { ...newest, valid_from: "2030-05-01T00:00:00Z" });
   assert.equal(readDocument('{"currency": "EUR"}').problem, null);
+  assert.equal(readDocument('\ufeff{"currency": "EUR"}\r\n').problem, null);
   assert.match(readDocument("[]").problem ?? "", /^This is no JSON object/);
   assert.match(readDocument("{").problem ?? "", /^This is not JSON: /);
 });

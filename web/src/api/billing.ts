@@ -50,6 +50,12 @@ export interface PriceChange {
 export interface Publication {
   price_list: PriceList;
   changes: PriceChange[];
+  /** Skus without a price, while prices until the list begins have them. */
+  left_out: string[];
+  /** Versions that were published ahead, and never hold for what is booked after this one. */
+  replaced: number[];
+  /** Skus whose price no resource has now. */
+  unmatched: string[];
   /** Null: nothing was charged then, or the list is published. */
   last_month: PriceComparison | null;
 }

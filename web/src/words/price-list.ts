@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A price list in words: which one is in force, its rules as sentences, what another one changes. Pure. */
-import type { PriceChange, PriceComparison, PriceDocument, PriceListHead } from "../api/billing.ts";
+import type { PriceChange, PriceComparison, PriceDocument, PriceListHead, Publication } from "../api/billing.ts";
 import type { Json } from "../api/types.ts";
 import { moment } from "../time/format.ts";
 import { capital } from "./events.ts";
@@ -191,7 +191,8 @@ export type Pasted = { document: PriceDocument; problem: null } | { document: nu
 /** Reads a document that was typed or pasted. */
 export function readDocument(text: string): Pasted {
   try {
-    const found = JSON.parse(text) as unknown;
+    // Editors of Windows begin a text with a mark, which is trimmed, too.
+    const found = JSON.parse(text.trim()) as unknown;
     if (typeof found === "object" && found !== null && !Array.isArray(found)) {
       return { document: found as PriceDocument, problem: null };
     }
@@ -199,6 +200,17 @@ export function readDocument(text: string): Pasted {
   } catch (error) {
     return { document: null, problem: `This is not JSON: ${error instanceof Error ? error.message : "it is cut"}.` };
   }
+}
+
+/** Returns what an operator may not have meant by a list, as sentences. */
+export function doubtsInWords(of: Pick<Publication, "left_out" | "replaced" | "unmatched">): string[] {
+  const without = `It has no price for ${of.left_out.join(", ")}: what is booked by these before it begins is free from then on.`;
+  const nobody = `No resource has the price of ${of.unmatched.join(", ")} now: look at the condition, and at the order, as the first price that fits counts.`;
+  const never = of.replaced.map(
+    (version) =>
+      `Price list ${version} was published ahead, and never holds for what is booked after this one. Publish it again then if it is to hold.`,
+  );
+  return [...(of.left_out.length > 0 ? [without] : []), ...(of.unmatched.length > 0 ? [nobody] : []), ...never];
 }
 
 /** Returns what a month would have cost by another list. */

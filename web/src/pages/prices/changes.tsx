@@ -6,7 +6,7 @@ import { When } from "../../parts/basics.tsx";
 import { Rows } from "../../parts/list.tsx";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { comparisonInWords, fieldInWords, valueOfChange } from "../../words/price-list.ts";
+import { comparisonInWords, doubtsInWords, fieldInWords, valueOfChange } from "../../words/price-list.ts";
 
 /** The changes, each with what was before. */
 export function Changes({ of }: { of: Publication }) {
@@ -23,6 +23,11 @@ export function Changes({ of }: { of: Publication }) {
         It would be price list {list.version}, for what is booked after it is published, from{" "}
         <When at={list.valid_from} as="spoken" /> on. It cannot be taken back.
       </p>
+      {doubtsInWords(of).map((doubt) => (
+        <p key={doubt} class="banner warning">
+          {doubt}
+        </p>
+      ))}
       {month && <p>{comparisonInWords(month)}</p>}
       {changes.length === 0 && <p>It is the same as the list before it.</p>}
       {changes.length > 0 && (
