@@ -22,6 +22,7 @@ from blazar.model.base.clock import END_OF_TIME, later, to_second, zulu
 from blazar.model.base.errors import EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.base.window import Window
 from blazar.model.billing.budgets import BudgetFacts, BudgetSource, ProjectBudget, hours_down, hours_up
+from blazar.model.billing.fits import find_most
 from blazar.model.leases.limits import Exceeded, Fits
 from blazar.model.use.resource_hours import (
     MEASURES,
@@ -315,15 +316,32 @@ def _list_fits(measure: str, room: HoursRoom, question: Question) -> _HoursFits:
         return _uses_of_measure(measure, _records_of_lease(shorter)[1])
 
     longest = room.find_longest(window, make_uses)
+    counts = count == wanted.measures.get(measure)
     if current is not None:
         # What it has is no advice.
         is_more = longest > current.window.duration and window.start + longest > question.now
-        return _HoursFits(longest if is_more else timedelta(0), 0, None)
-    fewer = room.find_fewer(window, count) if count == wanted.measures.get(measure) else 0
+        grown = _find_growth(measure, room, question, count) if counts else 0
+        return _HoursFits(longest if is_more else timedelta(0), grown, None)
+    fewer = room.find_fewer(window, count) if counts else 0
     last = question.last_start
     later_start = None if last is None else room.find_later(window, make_uses(window), last)
     moved = None if later_start is None else Window(later_start, later_start + window.duration)
     return _HoursFits(longest, fewer, moved)
+
+
+def _find_growth(measure: str, room: HoursRoom, question: Question, count: int) -> int:
+    """Return the largest number that the only reservation of a lease may grow to in place of ``count``; 0: none."""
+    wanted, current = question.wanted, question.current
+    had = 0 if current is None else current.measures.get(measure, 0)
+
+    def fits(fewer: int) -> bool:
+        one = replace(wanted.allocated_resources[0], count=fewer)
+        smaller = replace(question, wanted=replace(wanted, allocated_resources=(one,)))
+        after = _uses_of_measure(measure, _records_of_lease(smaller)[1])
+        return room.find_excess(after, wanted.window) is None
+
+    most = find_most(count, fits)
+    return most if most > had else 0
 
 
 def _records_of_lease(question: Question) -> tuple[list[UsageRecord], list[UsageRecord]]:

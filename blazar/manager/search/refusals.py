@@ -145,7 +145,7 @@ class Refusals:
         error.data = {**data, "alternatives": render_alternatives(offers), "as_of": zulu(found.as_of)}
         told = [text for one in offers if (text := _tell_offer(one, data["fits"])) is not None]
         if told:
-            _add_sentence(error, f"What is free and within all limits: {', or '.join(told)}.")
+            add_sentence(error, f"What is free and within all limits: {', or '.join(told)}.")
 
     def _explain(self, error: NotEnoughResources, question: AvailabilityQuestion) -> None:
         # Without a proof others were not asked to leave, as for a lease of another kind.
@@ -154,7 +154,7 @@ class Refusals:
             # Something has changed since: the same request may fit now.
             return
         proof = error.proof
-        _add_sentence(error, " ".join([_sentence(found), *([] if proof is None else [proof.sentence])]))
+        add_sentence(error, " ".join([_sentence(found), *([] if proof is None else [proof.sentence])]))
         error.pointer = found.reasons[0].pointer
         error.data = {
             "reasons": render_reasons(found.reasons),
@@ -189,7 +189,8 @@ def _tell_offer(offer: Alternative, fits: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _add_sentence(error: BlazarError, text: str) -> None:
+def add_sentence(error: BlazarError, text: str) -> None:
+    """Add a sentence to an error, for all who read it."""
     error.message = _append(error.message, text)
     error.args = (error.message,)
     error.public = None if error.public is None else _append(error.public, text)

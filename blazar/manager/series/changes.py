@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -33,15 +34,19 @@ from blazar.manager.series.occurrences import (
     copy_for_occurrence,
     find_first_changed,
     find_first_to_come,
+    is_limit,
+    offer_part,
     seal_template,
     select_coming,
 )
 from blazar.manager.series.plans import SeriesCheck
 from blazar.manager.series.work import SeriesWork
 from blazar.model.base.clock import spell, to_second
-from blazar.model.base.errors import Conflict, InvalidInput, check_revision
+from blazar.model.base.errors import Conflict, InvalidInput, StaleCalendar, StaleLease, check_revision
 from blazar.model.base.window import Window
+from blazar.model.billing.fits import find_most
 from blazar.model.leases.lease import Event, Lease, PartOfSeries
+from blazar.model.leases.limits import GrowthDenied
 from blazar.model.leases.reminders import check_recurring, skip_past
 from blazar.model.leases.requests import Actor
 from blazar.model.leases.states import EventType, LeaseStatus
@@ -83,17 +88,30 @@ class SeriesChanger:
         NotFound, InvalidInput, Conflict, NotEnoughResources, UsageDenied, Contention, PreconditionFailed.
         """
         self._check_nobody_listens()
+        judged: list[ChangeAttempt] = []
+        try:
+            return self._change(series_id, change, judged)
+        except GrowthDenied as error:
+            self._offer_affordable(error, judged)
+            raise
+
+    def _change(self, series_id: str, change: SeriesChange, judged: list[ChangeAttempt]) -> SeriesDetails:
+        """Change a series; ``judged`` gets what enforcement was asked about."""
         new_id = str(uuid.uuid4())
 
         def propose(_: int) -> Proposal[ChangeAttempt]:
             found = self._planned(self._wanted(series_id, new_id, change))
             return Proposal(found, Commit((), at=self._runtime.clock.now()))
 
+        def judge(proposal: Proposal[ChangeAttempt]) -> ChangeAttempt:
+            judged.append(self._judge(proposal.found, change))
+            return judged[-1]
+
         def try_change(proposal: Proposal[ChangeAttempt]) -> Proposal[ChangeAttempt]:
-            return replace(proposal, found=self._price(self._judge(proposal.found, change)))
+            return replace(proposal, found=self._price(judge(proposal)))
 
         def check(proposal: Proposal[ChangeAttempt]) -> Proposal[ChangeAttempt]:
-            attempt = self._judge(proposal.found, change)
+            attempt = judge(proposal)
             check_fits(attempt.wanted.new, list_occurrences(attempt))
             return Proposal(attempt, self._commit(attempt))
 
@@ -258,8 +276,30 @@ class SeriesChanger:
         of_them = sum(len(lease.reservations) for lease in attempt.wanted.leases.values())
         objections = attempt.check.objections(actor, wanted, (leases - count, reservations - of_them))
         if series.fit is Fit.ALL and objections:
-            raise next(iter(objections.values()))
+            error = next(iter(objections.values()))
+            if is_limit(error) and self._runtime.settings.explain_refusals:
+                denied = {id_ for id_, copy in attempt.copies.items() if copy.lease.id in objections}
+                offer_part(error, list(attempt.copies), denied, as_many=True)
+            raise error
         return replace(attempt, objections=objections)
+
+    def _offer_affordable(self, error: GrowthDenied, judged: Sequence[ChangeAttempt]) -> None:
+        """Say for how many of the occurrences of a changed series its project can pay, the first ones."""
+        if not judged or not self._runtime.settings.explain_refusals:
+            return
+        attempt, ids = judged[-1], list(select_granted(judged[-1]))
+
+        def is_low(count: int) -> bool:
+            first = replace(attempt, copies={id_: attempt.copies[id_] for id_ in ids[:count]})
+            try:
+                self._prices.price_leases(self._commit(first))
+            except GrowthDenied:
+                return False
+            return True
+
+        with suppress(StaleLease, StaleCalendar):
+            # If they are others by now, the refusal stands as it is.
+            offer_part(error, ids, ids[find_most(len(ids), is_low) :], as_many=False)
 
     def _price(self, attempt: ChangeAttempt) -> ChangeAttempt:
         """Return an attempt with what its leases would cost. UsageDenied if that is more than the project may spend."""

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import zip_longest
+from typing import TypeGuard
 
 from blazar.calendar.series import PlannedOccurrence
 from blazar.manager.booking.booking import PlacementRequest
@@ -16,8 +17,9 @@ from blazar.manager.changing.new_leases import NewLease
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import dates, lifecycle
 from blazar.manager.leases.timetable import new_timetable
+from blazar.manager.search.refusals import add_sentence
 from blazar.model.base.clock import spell, to_second, zulu
-from blazar.model.base.errors import InvalidInput, NotEnoughResources, pointing_at
+from blazar.model.base.errors import BlazarError, InvalidInput, NotEnoughResources, UsageDenied, pointing_at
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, PartOfSeries
@@ -164,6 +166,35 @@ def check_fits(series: Series, found: Sequence[SeriesOccurrence]) -> None:
         "they fit",
         data={"unfit": len(unfit), "occurrences": [_describe_occurrence(o) for o in unfit[:MOST_NAMED]]},
     )
+
+
+def is_limit(error: BlazarError) -> TypeGuard[UsageDenied]:
+    """Return whether an error is of a limit that is known: a service is not asked what it would grant."""
+    return isinstance(error, UsageDenied) and "fits" in (error.data or {})
+
+
+def offer_part(
+    error: UsageDenied, occurrences: Sequence[datetime], denied: Collection[datetime], *, as_many: bool
+) -> None:
+    """Say which of the occurrences of a series would be granted, all given by their recurrence ids, in their order.
+
+    What would be granted of one lease is no advice: it says nothing of those after it. ``as_many``: so does ``fit``.
+    """
+    first = next(number for number, id_ in enumerate(occurrences) if id_ in denied)
+    rest = len(occurrences) - len(denied) if as_many else 0
+    error.data = {
+        **(error.data or {}),
+        "fits": {
+            **({"occurrences": first, "until": occurrences[first - 1].isoformat()} if first else {}),
+            **({"as_many": rest} if rest else {}),
+        },
+    }
+    offers = [
+        *([f"the first {first} of {len(occurrences)}, until {spell(occurrences[first - 1])}"] if first else []),
+        *([f"{rest} with fit as_many"] if rest else []),
+    ]
+    granted = f"what would be granted is {', or '.join(offers)}" if offers else "none of the series would be granted"
+    add_sentence(error, f"This is the occurrence of {spell(occurrences[first])}; {granted}.")
 
 
 def _describe_occurrence(occurrence: SeriesOccurrence) -> dict[str, object]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
@@ -23,19 +24,21 @@ from blazar.manager.series.occurrences import (
     check_fits,
     copy_for_occurrence,
     find_first_to_come,
+    is_limit,
     mark_unfit,
+    offer_part,
     seal_template,
     unfit_sentence,
 )
 from blazar.manager.series.plans import PlannedSeries, SeriesCheck
 from blazar.manager.series.work import CHUNK, SeriesWork
 from blazar.model.base.clock import to_second
-from blazar.model.base.errors import ClaimLost, InvalidInput, NotEnoughResources
+from blazar.model.base.errors import BlazarError, ClaimLost, InvalidInput, NotEnoughResources, UsageDenied
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.leases.reminders import check_recurring
 from blazar.model.leases.requests import Actor, IdempotencyKey
 from blazar.model.series.changes import SeriesChange
-from blazar.model.series.checks import check_series
+from blazar.model.series.checks import Fit, check_series
 from blazar.model.series.details import (
     OccurrenceState,
     Series,
@@ -48,6 +51,8 @@ from blazar.model.series.details import (
     SeriesStatus,
 )
 from blazar.model.series.recurrence import Occurrence
+
+LOG = logging.getLogger(__name__)
 
 _Copies = Sequence[tuple[PlannedOccurrence, NewLease]]
 """Occurrences that fit, each with its lease."""
@@ -115,7 +120,25 @@ class SeriesService:
         if request.dry_run:
             return SeriesDetails(series, found)
         check_fits(series, found)
-        return self._begun(series, found, request.key)
+        try:
+            return self._begun(series, found, request.key)
+        except UsageDenied as error:
+            self._offer_part(error, series, every)
+            raise
+
+    def _offer_part(self, error: UsageDenied, series: Series, every: Sequence[Occurrence]) -> None:
+        """Say how much of a series that was refused as a whole would be granted."""
+        if series.fit is not Fit.ALL or not is_limit(error) or not self._runtime.settings.explain_refusals:
+            return
+        try:
+            found = self._planned(series, every, is_dry=True)
+        except BlazarError as trouble:
+            # The refusal stands as it is.
+            LOG.debug("What would be granted of series %s is not known: %s", series.id, trouble.message)
+            return
+        denied = {one.recurrence_id for one in found if one.state is OccurrenceState.UNFIT}
+        if denied:
+            offer_part(error, [one.recurrence_id for one in found], denied, as_many=True)
 
     def change(self, series_id: str, change: SeriesChange) -> SeriesDetails:
         """Change a series from one of its occurrences on, all or nothing; return the one that goes on.

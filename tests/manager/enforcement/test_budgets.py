@@ -67,6 +67,25 @@ def test_hosts_that_came_later_count_from_then_and_stay_counted(engine):
     assert hours_left(world) == 200 - 60 - 20
 
 
+def test_a_lease_that_is_to_get_too_many_is_told_how_many_it_may_get(engine):
+    world = World(engine, hosts=6, filters=[hosts_for(24)])
+    lease = world.lease(a_host(1), start=24 * HOUR, hours=5)
+
+    def grow(count: int) -> object:
+        with pytest.raises(UsageDenied) as denied:
+            world.resize(lease, min=count, max=count)
+        return (denied.value.data or {})["fits"]
+
+    assert grow(6) == {"amount": 4}
+    world.resize(lease, min=4, max=4)
+    # It has nothing less than what it has already.
+    assert grow(5) == {}
+    world.run_to(NOON + 26 * HOUR)
+    # It had four for two hours, and may have five for three.
+    assert grow(6) == {"amount": 5}
+    world.resize(lease, min=5, max=5)
+
+
 def test_servers_that_a_lease_has_more_or_fewer_of_count_for_as_long_as_it_has_them(engine):
     world = World(engine, hosts=1, filters=[ResourceHoursFilter({"instance": 300}, parse_period("month"))])
 
