@@ -47,7 +47,8 @@ from blazar.model.series.recurrence import Recurrence
 from blazar.model.series.rule_text import MOST_CHARACTERS, WEEKDAYS, parse_rule
 from blazar.resources.networks.parameters import subnet_of
 from blazar.resources.request_schemas import SCHEMAS, default_values
-from blazar.resources.servers.parameters import LONGEST_USER_DATA, ServerParameters
+from blazar.resources.servers.access import LONGEST_USER_DATA
+from blazar.resources.servers.parameters import ServerParameters
 from blazar.resources.stacks.documents import parse_document
 from blazar.resources.stacks.source import StackSource
 from tests.hostile import json_texts, requirement_texts, stack_texts, yaml_texts
@@ -240,7 +241,7 @@ READ_HERE = {
     "blazar.model.resources.requirements": "requirement",
     "blazar.model.series.rule_text": "rule",
     "blazar.resources.networks.parameters": "subnet",
-    "blazar.resources.servers.parameters": "user data",
+    "blazar.resources.servers.access": "user data",
     "blazar.resources.stacks.yaml_text": "YAML",
 }
 """Modules that parse what somebody sends, and their parser in the table."""

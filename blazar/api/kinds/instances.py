@@ -92,8 +92,10 @@ _FIELDS: Json = {
         "description": "virtual:instance: extra specs for the flavor of the reservation, an object of names and texts "
         "of 1 to 255 characters, such as {'hw:cpu_policy': 'dedicated'}; which ones, the operator decides"
     },
-    "gpus": {"description": "virtual:instance: the GPUs of a server, a whole number; left out, or 0, for none"},
-    "gpu_model": {"description": "virtual:instance: the model of the GPUs, one of those that the operator offers"},
+    "gpus": {"description": "virtual:instance, virtual:server: the GPUs of a server, a whole number; 0 if left out"},
+    "gpu_model": {
+        "description": "virtual:instance, virtual:server: the model of the GPUs, one of those that the operator offers"
+    },
     "affinity": {
         "description": "virtual:instance, flavor:instance: true (all servers on one host), false (each on its own "
         "host) or null (no constraint); also as a string: 'True', 'yes', '1' or 'None'"

@@ -19,6 +19,8 @@ _RESERVATION = a_reservation(
         "vcpus": COUNT,
         "memory_mb": {**COUNT, "description": "MiB"},
         "disk_gb": {**COUNT, "description": "GiB"},
+        "gpus": {**COUNT, "description": "of each server; only if they were asked for beside sizes"},
+        "gpu_model": {**TEXT, "description": "only if they were asked for beside sizes"},
         "affinity": {"type": ["boolean", "null"]},
         "resource_properties": TEXT_OR_NULL,
         "networks": {key: _REQUEST["networks"][key] for key in ("oneOf", "description")},
@@ -57,6 +59,7 @@ _RESERVATION = a_reservation(
         "server_group_id": None,
         "server_ids": ["5b1c2d3e-1111-4222-8333-444455556666"],
     },
+    optional=("gpus", "gpu_model"),
 )
 RESERVATIONS: Json = {"ServerReservation": _RESERVATION}
 FIELDS: Json = {

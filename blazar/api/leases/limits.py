@@ -13,7 +13,7 @@ from blazar.model.base.errors import InvalidInput, pointer_to, pointing_at
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import HIDDEN_EVENTS
 from blazar.resources.request_schemas import DOCUMENTS
-from blazar.resources.servers.parameters import USER_DATA
+from blazar.resources.servers.access import USER_DATA
 
 MOST_TEXT = 32 * 1024
 """Maximum bytes of text in a lease: its name, and the keys and values of its reservations and events.
@@ -31,7 +31,7 @@ _UNSEEN: Mapping[str, tuple[str, ...]] = {"virtual:server": (USER_DATA,)}
 NEWER: Mapping[str, frozenset[str]] = {
     "network": frozenset({"subnet"}),
     "physical:host": frozenset({"together", "spread", "lend_beyond"}),
-    "virtual:instance": frozenset({"gpus", "gpu_model"}),
+    **dict.fromkeys(("virtual:instance", "virtual:server"), frozenset({"gpus", "gpu_model"})),
 }
 """Parameters of reservations, by resource type, that 1.0 neither takes nor shows."""
 

@@ -15,13 +15,13 @@ from blazar.model.leases.reservation import Reservation
 from blazar.resources.contract.parameters import cloud_id, quote, text_of
 from blazar.resources.contract.values import Given
 from blazar.resources.hosts.flavors import usable_flavor
+from blazar.resources.servers.access import PUBLIC_KEY
 from blazar.resources.servers.parameters import (
     FLAVOR,
     GROUPS,
     IMAGE,
     KEY_NAME,
     NETWORKS,
-    PUBLIC_KEY,
     groups_of,
     networks_of,
 )

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
@@ -40,22 +38,28 @@ from blazar.resources.contract.parameters import (
 from blazar.resources.contract.values import Reference
 from blazar.resources.hosts.cards import cards_of
 from blazar.resources.hosts.flavors import parse_flavor, per_instance_of, traits_of
+from blazar.resources.hosts.gpus import FIELDS as GPU_FIELDS
+from blazar.resources.hosts.gpus import GPUS, NO_GPUS, NO_MODELS, GpuModels, Gpus
 from blazar.resources.hosts.guest_cells import cells_of
 from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
 from blazar.resources.instances.virtual import SIZES
 from blazar.resources.networks.parameters import SUBNET
+from blazar.resources.servers.access import (
+    PUBLIC_KEY,
+    USER_DATA,
+    checked_public_key,
+    checked_user_data,
+    mask_user_data,
+)
 from blazar.resources.volumes.parameters import VolumeParameters
 
 FLAVOR, IMAGE, NETWORKS, SOURCE = "flavor", "image", "networks", "source_flavor"
-KEY_NAME, PUBLIC_KEY, USER_DATA = "key_name", "public_key", "user_data"
+KEY_NAME = "key_name"
 METADATA, GROUPS, VOLUMES, FLOATING_IP = "metadata", "security_groups", "volumes", "floating_ip"
 
 AUTO, NONE = "auto", "none"
 
 MOST_NETWORKS, MOST_GROUPS, MOST_METADATA, MOST_VOLUMES = 32, 32, 100, 20
-LONGEST_USER_DATA = 65535
-"""Characters of base64, as in Nova."""
-LONGEST_KEY = 16384
 
 DEFAULTS: Json = {
     "amount": 1,
@@ -74,7 +78,6 @@ DEFAULTS: Json = {
     BEFORE_END: "default",
 }
 
-_KEY_TYPES = re.compile(r"(ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]{1,60}")
 _METADATA_KEY = re.compile(r"[\w .:-]{1,255}", re.ASCII)
 _OURS = "blazar:"
 """The prefix of metadata that the service itself sets."""
@@ -112,9 +115,13 @@ class ServerParameters:
     floating_ip: Reference | None
     source_flavor: str | None
     before_end: str
+    gpus_of_each: Gpus = NO_GPUS
+    """Those that are asked for beside sizes; a flavor has its own."""
 
     @classmethod
-    def checked(cls, given: Json, source: str | None) -> ServerParameters:
+    def checked(
+        cls, given: Json, source: str | None, models: GpuModels = NO_MODELS, kept: Gpus = NO_GPUS
+    ) -> ServerParameters:
         """Return the parameters of a request that has all of them, and its flavor; InvalidInput names the field."""
         action = checked_before_end(given)
         sizes = {size: whole_number(given[size], size, least=least, what=what) for size, (least, what) in SIZES.items()}
@@ -124,6 +131,9 @@ class ServerParameters:
                 f"a network, or leave {FLOATING_IP} out",
                 at=f"/{FLOATING_IP}",
             )
+        gpus = models.check(given, kept)
+        if gpus.count and given[FLAVOR] is not None:
+            raise InvalidInput(f"{GPUS} is given, and a {FLAVOR}, which has its own; leave one out", at=f"/{GPUS}")
         return cls(
             checked_amount(given),
             _checked_name(given),
@@ -134,14 +144,15 @@ class ServerParameters:
             resource_properties=requirement_text(given["resource_properties"], "resource_properties"),
             networks=networks_of(given[NETWORKS]),
             key_name=text_of(given, KEY_NAME),
-            public_key=_checked_public_key(given[PUBLIC_KEY]),
-            user_data=_checked_user_data(given[USER_DATA]),
+            public_key=checked_public_key(given[PUBLIC_KEY]),
+            user_data=checked_user_data(given[USER_DATA]),
             metadata=_checked_metadata(given[METADATA]),
             security_groups=groups_of(given[GROUPS]),
             volumes=_check_named_once(_checked_volumes(given[VOLUMES])),
             floating_ip=_checked_address(given[FLOATING_IP]),
             source_flavor=source,
             before_end=action,
+            gpus_of_each=gpus,
         )
 
     @classmethod
@@ -166,12 +177,25 @@ class ServerParameters:
             floating_ip=_checked_address(content.values.get(FLOATING_IP)),
             source_flavor=stored_maybe_text(content, SOURCE),
             before_end=stored_text(content, BEFORE_END, "default"),
+            gpus_of_each=Gpus.of(content),
         )
+
+    @property
+    def gpus(self) -> int:
+        """Return the number of GPUs of a server, beside those of a flavor."""
+        return self.gpus_of_each.count
+
+    @property
+    def gpu_model(self) -> str | None:
+        """Return the model of these GPUs."""
+        return self.gpus_of_each.model
 
     @property
     def content(self) -> Content:
         """Return the parameters as a reservation keeps them."""
-        return Content(seal(*split_off_secrets(self.values, mask_user_data(self.values))))
+        rest = {key: value for key, value in self.values.items() if key not in GPU_FIELDS}
+        kept = {**rest, **self.gpus_of_each.values}
+        return Content(seal(*split_off_secrets(kept, mask_user_data(kept))))
 
     @property
     def values(self) -> Json:
@@ -184,7 +208,8 @@ class ServerParameters:
         lists = {NETWORKS: networks, GROUPS: list(self.security_groups), METADATA: dict(self.metadata)}
         address = None if self.floating_ip is None else _network_as_json(self.floating_ip)
         tied = {VOLUMES: [_network_as_json(volume) for volume in self.volumes], FLOATING_IP: address}
-        return {**asdict(self), **lists, **tied}
+        plain = {key: value for key, value in asdict(self).items() if key != "gpus_of_each"}
+        return {**plain, **lists, **tied, **{key: getattr(self, key) for key in GPU_FIELDS}}
 
     @property
     def references(self) -> tuple[Reference, ...]:
@@ -218,6 +243,13 @@ class ServerParameters:
         return None if self.source_flavor is None else parse_flavor(self.source_flavor)
 
     @property
+    def like(self) -> Flavor:
+        """Return the source flavor, or what the sizes and GPUs would be as a flavor."""
+        if (source := self.source) is not None:
+            return source
+        return self.gpus_of_each.add_to(Flavor("", "", self.vcpus, self.memory_mb, self.disk_gb))
+
+    @property
     def requirement(self) -> Requirement:
         """Return what a host must have."""
         return requirement_of(resource_properties=self.resource_properties)
@@ -225,29 +257,22 @@ class ServerParameters:
     @property
     def per_instance(self) -> Amounts:
         """Return what one server takes of its host."""
-        if (source := self.source) is not None:
-            return per_instance_of(source)
-        return Amounts.of({"VCPU": self.vcpus, "MEMORY_MB": self.memory_mb, "DISK_GB": self.disk_gb})
+        return per_instance_of(self.like)
 
     @property
     def traits(self) -> TraitRequirements:
         """Return the traits that a host must have, or must not."""
-        return TraitRequirements() if (source := self.source) is None else traits_of(source)
+        return traits_of(self.like)
 
     @property
     def cards(self) -> tuple[Cards, ...]:
         """Return the cards of one server."""
-        return () if (source := self.source) is None else cards_of(source)
+        return cards_of(self.like)
 
     @property
     def cells(self) -> GuestCells | None:
         """Return the NUMA cells of one server; None if it has none of its own."""
-        return None if (source := self.source) is None else cells_of(source)
-
-
-def mask_user_data(given: Json) -> Json:
-    """Return parameters as anybody may see them."""
-    return {key: value for key, value in given.items() if key != USER_DATA}
+        return cells_of(self.like)
 
 
 def _checked_name(given: Json) -> str:
@@ -343,45 +368,6 @@ def _obstacle_to_network(network: Content) -> str:
         f"which has no {SUBNET}, and Nova boots no server on a network without one; give it one, as requests can from "
         f"microversion 1.1 on"
     )
-
-
-def _checked_public_key(value: object) -> str | None:
-    """Return a public key in one line; InvalidInput does not quote what may be a private key by mistake."""
-    if value is None:
-        return None
-    parts = value.split(maxsplit=2) if isinstance(value, str) and len(value) <= LONGEST_KEY else []
-    if len(parts) < 2 or not _is_key(parts[0], parts[1]) or len(str(value).strip().splitlines()) != 1:
-        raise InvalidInput(
-            f'{PUBLIC_KEY} cannot be read; give one public key of SSH in one line, as "ssh-ed25519 AAAA… me@here"',
-            at=f"/{PUBLIC_KEY}",
-        )
-    return str(value).strip()
-
-
-def _is_key(kind: str, data: str) -> bool:
-    """Return whether base64 data is a key of a kind: it begins with the kind's own name and its length."""
-    try:
-        raw = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return _KEY_TYPES.fullmatch(kind) is not None and raw.startswith(len(kind).to_bytes(4, "big") + kind.encode())
-
-
-def _checked_user_data(value: object) -> str | None:
-    """Return base64 as it is; InvalidInput does not quote it, as it is secret."""
-    if value is None:
-        return None
-    try:
-        good = isinstance(value, str) and len(value) <= LONGEST_USER_DATA
-        base64.b64decode(value if isinstance(value, str) else "", validate=True)
-    except (binascii.Error, ValueError):
-        good = False
-    if not good:
-        raise InvalidInput(
-            f"{USER_DATA} cannot be read; give base64 of at most {LONGEST_USER_DATA} characters, as for Nova",
-            at=f"/{USER_DATA}",
-        )
-    return str(value)
 
 
 def _checked_metadata(value: object) -> Mapping[str, str]:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from blazar.resources.contract.schemas import COUNT, REQUIREMENT, SAVES_WORK, SIZE, TEXT, Schema, a_reference, a_request
+from blazar.resources.hosts import gpus
+from blazar.resources.servers.access import LONGEST_KEY, LONGEST_USER_DATA
 from blazar.resources.servers.parameters import (
-    LONGEST_KEY,
-    LONGEST_USER_DATA,
     MOST_GROUPS,
     MOST_METADATA,
     MOST_NETWORKS,
@@ -41,6 +41,7 @@ SCHEMA = a_request(
         "vcpus": {**COUNT, "title": "vCPUs of each", "description": f"a whole number from 1{_OF_FLAVOR}"},
         "memory_mb": {**COUNT, "title": "Memory of each (MiB)", "description": f"a whole number from 1{_OF_FLAVOR}"},
         "disk_gb": {**SIZE, "title": "Disk of each (GiB)", "description": f"a whole number from 1{_OF_FLAVOR}"},
+        **gpus.SCHEMAS,
         "affinity": {
             "type": ["boolean", "null"],
             "title": "All on one host",
@@ -105,7 +106,19 @@ SCHEMA = a_request(
     },
     required=("image",),
     before_start=(
-        *("image", "name", "flavor", "vcpus", "memory_mb", "disk_gb", "affinity", "networks", "key_name", "public_key"),
+        *(
+            "image",
+            "name",
+            "flavor",
+            "vcpus",
+            "memory_mb",
+            "disk_gb",
+            *gpus.FIELDS,
+            "affinity",
+            "networks",
+            "key_name",
+            "public_key",
+        ),
         *("user_data", "metadata", "security_groups", "volumes", "floating_ip"),
     ),
     example={"flavor": "3", "image": "6f1e8a52-1111-4222-8333-444455556666", "key_name": "mine"},

@@ -23,10 +23,12 @@ from blazar.resources.contract.type import Needs
 from blazar.resources.contract.values import Done, Given, NotYet, Progress, Reference, ResolutionNeeded, Task, Unusable
 from blazar.resources.hosts.aggregates.freepool import NotInFreepool
 from blazar.resources.hosts.flavors import format_reservable_flavor
+from blazar.resources.hosts.gpus import FIELDS as GPU_FIELDS
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import REQUIREMENTS, Instances, policy_of
 from blazar.resources.instances.reservation_flavor import ServerTemplate, template_of
 from blazar.resources.instances.virtual import SIZES
+from blazar.resources.servers.access import PUBLIC_KEY, mask_user_data
 from blazar.resources.servers.boot import MEND_QUOTA, Boot, ServersRecord
 from blazar.resources.servers.checks import ResolvedServers, ServerChecks
 from blazar.resources.servers.parameters import (
@@ -34,9 +36,7 @@ from blazar.resources.servers.parameters import (
     FLAVOR,
     IMAGE,
     KEY_NAME,
-    PUBLIC_KEY,
     ServerParameters,
-    mask_user_data,
 )
 from blazar.resources.servers.schema import SCHEMA
 
@@ -51,6 +51,7 @@ class VirtualServer(Instances):
         IMAGE,
         FLAVOR,
         *SIZES,
+        *GPU_FIELDS,
         "affinity",
         "networks",
         KEY_NAME,
@@ -70,6 +71,7 @@ class VirtualServer(Instances):
         self._checks = ServerChecks(cloud)
         self._boot = Boot(cloud)
         self.quotas = cloud.quotas
+        self.schema = settings.gpus.show_in(SCHEMA)
 
     def read(self, content: Content) -> ServerParameters:
         """Return the parameters that a reservation keeps."""
@@ -100,7 +102,8 @@ class VirtualServer(Instances):
             None if resolved.flavor is None else format_reservable_flavor(resolved.flavor, FLAVOR, self._settings.pci)
         )
         return _make_parameters(
-            ServerParameters.checked(_with_sizes(values, resolved, given.values), source), resolved.image
+            ServerParameters.checked(_with_sizes(values, resolved, given.values), source, self._settings.gpus),
+            resolved.image,
         )
 
     def changed(self, current: Content, change: Given) -> Content:
@@ -128,7 +131,8 @@ class VirtualServer(Instances):
         if KEY_NAME in change.values and values[KEY_NAME] != before.key_name and change.values.get(PUBLIC_KEY) is None:
             values[PUBLIC_KEY] = resolved.public_key
         sized = _with_sizes(values, resolved, change.values) if resolved.flavor is not None else values
-        return _make_parameters(ServerParameters.checked(sized, source), resolved.image)
+        wanted = ServerParameters.checked(sized, source, self._settings.gpus, before.gpus_of_each)
+        return _make_parameters(wanted, resolved.image)
 
     def masked(self, given: Json) -> Json:
         """Return the parameters of a request without the user data."""
@@ -151,7 +155,14 @@ class VirtualServer(Instances):
         policy = policy_of(wanted.affinity)
         if (source := wanted.source) is not None:
             return template_of(source, policy=policy)
-        return ServerTemplate(wanted.vcpus, wanted.memory_mb, wanted.disk_gb, policy=policy)
+        return ServerTemplate(
+            wanted.vcpus,
+            wanted.memory_mb,
+            wanted.disk_gb,
+            extra_specs=wanted.like.extra_specs,
+            removable=self._settings.gpus.names_of_specs,
+            policy=policy,
+        )
 
     def must_prepare_again(self, before: Content, after: Content) -> bool:
         """Return whether the flavor or the server group changes."""
