@@ -160,6 +160,7 @@ SERIES = {
 ON_MORE = [
     #                                     admin member reader stranger foreign reader service nobody
     ("POST", "/leases/{lease}/keep", None, (409, 409, 403, 404, 404, 404, 401)),
+    ("POST", "/leases/{lease}/confirm", None, (409, 409, 403, 404, 404, 404, 401)),
     ("PUT", "/leases/{lease}/hold", None, (409, 403, 403, 404, 404, 404, 401)),
     ("DELETE", "/leases/{lease}/hold", None, (409, 403, 403, 404, 404, 404, 401)),
     ("POST", "/leases/{lease}/reservations/none/swap", {"host": "x"}, (404, 404, 403, 404, 404, 404, 401)),

@@ -309,6 +309,7 @@ class World:
         at_least: timedelta | None = None,
         extend: datetime | None = None,
         reminders: tuple[Reminder, ...] = (),
+        confirm: timedelta | None = None,
     ) -> Lease:
         """Create a lease; by default on one host, from now on, for two hours."""
         begins = self.clock.now() + start if isinstance(start, timedelta) else start
@@ -332,6 +333,7 @@ class World:
                 at_least=None if at_least is None else Duration(seconds=int(at_least.total_seconds())),
                 extend_until=extend,
                 reminders=reminders,
+                confirm_within=None if confirm is None else Duration(seconds=int(confirm.total_seconds())),
             )
         )
 

@@ -337,7 +337,7 @@ def _read_rounds(conf: cfg.ConfigOpts) -> dict[str, Any]:
     return {
         **{name: timedelta(seconds=conf.manager[name]) for name in ("sweep_interval", "drift_interval")},
         **{name: conf.manager[name] for name in ("sweep_dry_run", "drift_mend")},
-        **{name: timedelta(minutes=conf.manager[name]) for name in ("preemption_notice", "lend_after")},
+        **{name: timedelta(minutes=conf.manager[name]) for name in lease_options.MINUTES},
         "sample_interval": timedelta(seconds=conf.monitoring.sample_interval if conf.monitoring.listen else 0),
         "sample_properties": tuple(conf.monitoring.properties),
         "reports": lease_options.read_reports(conf),

@@ -244,6 +244,14 @@ REPACK: tuple[cfg.Opt, ...] = (
         "closed to others; 0: they are not told.",
     ),
     cfg.IntOpt(
+        "confirm_within",
+        default=15,
+        min=0,
+        max=1440,
+        help="The longest confirm_within of a request, in minutes: a lease that nobody confirms by then is deleted. "
+        "0: each lease is firm at once.",
+    ),
+    cfg.IntOpt(
         "lend_after",
         default=30,
         min=1,
@@ -259,6 +267,9 @@ REPACK: tuple[cfg.Opt, ...] = (
     ),
 )
 """Options of ``[manager]``."""
+
+MINUTES = ("preemption_notice", "lend_after", "confirm_within")
+"""Those that are settings by the same names, in minutes."""
 
 
 def read_defaults(conf: cfg.ConfigOpts) -> LeaseDefaults:

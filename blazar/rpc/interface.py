@@ -125,6 +125,9 @@ class Leases(Protocol):
     def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
         """Change a lease as ``update`` does; for a dry run return what it would be. PreconditionFailed."""
 
+    def confirm(self, lease_id: str) -> LeaseDetails:
+        """Confirm an unconfirmed lease: it is firm from then on. NotFound, Conflict."""
+
     def keep(self, lease_id: str, *, again: bool = False) -> LeaseDetails:
         """Keep a lease that is not used from being released; ``again``: also a second time. NotFound, Conflict."""
 

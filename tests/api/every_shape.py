@@ -176,6 +176,7 @@ OF_A_LEASE: tuple[Ask, ...] = (
     Ask("GET", f"{LEASE}/energy"),
     Ask("POST", f"{LEASE}/merge?dry_run=true", {"with": "{twin_id}"}, refused={**GONE, "waiting": 400}),
     Ask("POST", f"{LEASE}/keep", refused={**GONE, "all": 409}),
+    Ask("POST", f"{LEASE}/confirm", refused={"all": 409}),
     Ask("PUT", f"{LEASE}/hold", who=OPERATOR, refused={**NOT_ACTIVE, "empty": 409}),
     Ask("DELETE", f"{LEASE}/hold", who=OPERATOR, refused={**NOT_ACTIVE, "empty": 409}),
     Ask("PUT", f"{LEASE}?dry_run=true", {"name": "b"}, refused=OVER),

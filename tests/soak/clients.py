@@ -55,7 +55,7 @@ TIES: Mapping[str, tuple[str, Callable[[int], object]]] = {
 Networks are not among them: these requests are of versions that know no subnets, without which no server boots.
 """
 
-VERBS = ("swap", "split", "merge", "end", "keep")
+VERBS = ("swap", "split", "merge", "end", "keep", "confirm")
 """The last parts of paths that say what is done."""
 
 PATIENCE = 90

@@ -176,6 +176,8 @@ CODES: Mapping[str, ErrorCode] = {
     "not_handed_over": ErrorCode(409, "Not handed over"),
     "others_wait": ErrorCode(409, "Others wait"),
     "lease_waits": ErrorCode(409, "Lease waits"),
+    "lease_unconfirmed": ErrorCode(409, "Lease unconfirmed"),
+    "nothing_to_confirm": ErrorCode(409, "Nothing to confirm"),
     "contention": ErrorCode(409, "Contention", SOON),
     "lease_busy": ErrorCode(409, "Lease busy", SOON),
     "lease_ended": ErrorCode(409, "Lease ended"),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from blazar.api.http.routes import Part, only_at_1_0
-from blazar.api.leases.rules import BEST_EFFORT, DELETE, GET, HOLD, KEEP, POST, PUT
+from blazar.api.leases.rules import BEST_EFFORT, CONFIRM, DELETE, GET, HOLD, KEEP, POST, PUT
 from blazar.api.leases.v1_0 import components, schemas
 from blazar.api.leases.v1_0.held import KindInLease
 from blazar.api.leases.v1_0.routes import ROUTES_OF_V1, ROUTES_OF_V2
@@ -22,7 +22,7 @@ def make_part(*kinds: KindInLease) -> Part:
             *full_routes.ROUTES,
             *ROUTES_OF_V2,
         ),
-        rules=(GET, POST, PUT, DELETE, KEEP, HOLD),
+        rules=(GET, POST, PUT, DELETE, CONFIRM, KEEP, HOLD),
         views=(BEST_EFFORT,),
         components={**COMPONENTS, **{kind.component: kind.schema for kind in kinds}},
         fields=schemas.FIELDS,

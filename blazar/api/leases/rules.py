@@ -19,6 +19,7 @@ BEST_EFFORT = Rule(
     "blazar:leases:best_effort", ADMIN, "Create a lease for which servers of others are moved away (kind best_effort)."
 )
 DELETE = Rule("blazar:leases:delete", MEMBER, "Delete a lease.")
+CONFIRM = Rule("blazar:leases:confirm", all_of(PUT), "Confirm a lease that was booked to be confirmed.")
 KEEP = Rule("blazar:leases:keep", all_of(PUT), "Keep a lease that is not used from being released.")
 HOLD = Rule("blazar:leases:hold", f"{ADMIN} and {all_of(PUT)}", "Never release a lease because it is not used.")
 

@@ -27,7 +27,7 @@ from blazar.manager.changing.granted import entitle, find_granted, resources_in_
 from blazar.manager.changing.named_hosts import mark_given_up, reduce_count
 from blazar.manager.common.busy_leases import Busy
 from blazar.manager.common.runtime import Runtime, with_capabilities
-from blazar.manager.leases import dates, lifecycle, timetable
+from blazar.manager.leases import confirming, dates, lifecycle, timetable
 from blazar.manager.leases.references import Referrer, check_changed_references
 from blazar.manager.queue import waiting_leases
 from blazar.model.base.errors import ClaimedLease, Conflict, InvalidInput, StaleLease, WrongState, pointing_at
@@ -60,7 +60,7 @@ class ChangeDecisions:
         lease.check_revision(change.revisions)
         if change.is_empty:
             return Unchanged(lease, lease)
-        if lease.status not in lifecycle.STABLE or lease.is_undecided:
+        if lease.status not in lifecycle.STABLE or lease.is_undecided or lease.is_unconfirmed:
             raise busy_error(lease)
         if change.needs_no_plan:
             return _change_words(lease, change, now)
@@ -90,7 +90,7 @@ class ChangeDecisions:
     def question(self, lease: Lease, asked: RequestedChange) -> ChangeQuestion:
         """Return what a change asks of the calendar, to look for free time for it. As for ``decide``."""
         now = self._runtime.clock.now()
-        if lease.status not in lifecycle.STABLE or lease.is_undecided:
+        if lease.status not in lifecycle.STABLE or lease.is_undecided or lease.is_unconfirmed:
             raise busy_error(lease)
         check_not_ended(lease)
         allocations, tasks = self._held(lease, asked)
@@ -364,6 +364,8 @@ def busy_error(lease: Lease) -> WrongState:
     if lease.status is LeaseStatus.WAITING:
         sentence = "the lease waits for its turn, and cannot be changed; delete it and ask for another, or wait"
         return WrongState(sentence, code="lease_waits", data={"status": str(lease.status)})
+    if lease.status is LeaseStatus.PENDING and lease.is_unconfirmed:
+        return confirming.refuse_unconfirmed(lease)
     if lease.status is LeaseStatus.TIMED_OUT:
         made = lease.kind is LeaseKind.BEST_EFFORT
         why = "no room was made for the lease in time" if made else "the lease has waited for its turn in vain"

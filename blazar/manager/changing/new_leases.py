@@ -15,7 +15,7 @@ from blazar.manager.booking.quotas import LeaseNeeds, RegionNeed, check_quotas, 
 from blazar.manager.changing.new_reservations import NewReservation, make_reservations, mask_errors_of, point_errors_at
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.leases import dates, immediate, lifecycle
+from blazar.manager.leases import confirming, dates, immediate, lifecycle
 from blazar.manager.leases.timetable import new_timetable
 from blazar.manager.queue import waiting_leases
 from blazar.model.base.clock import to_second
@@ -112,6 +112,8 @@ class NewLeases:
         events = (*_make_client_events(request, now), *new_timetable(window, before_end, now))
         if request.kind is LeaseKind.IMMEDIATE:
             events = (*events, immediate.refusal_event(settings.immediate_timeout, now))
+        if request.confirm_within is not None:
+            events = (*events, confirming.make_event(request, window, now, settings.confirm_within))
         creation = _make_creation_event(claim, now=now, until=now + self._runtime.claims.ttl)
         lease = _make_lease(request, window, wanted, (*events, creation), now)
         if request.reminders:

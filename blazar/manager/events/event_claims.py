@@ -9,11 +9,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from blazar.manager.common.claims import Claim
-from blazar.manager.common.notifications import event_notification
+from blazar.manager.common.notifications import LAPSED, event_notification
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.read_ahead import ReadAhead
 from blazar.manager.events.records import Recorder
-from blazar.manager.leases import immediate, lifecycle
+from blazar.manager.leases import confirming, immediate, lifecycle
 from blazar.manager.leases.lifecycle import Defer, Drop
 from blazar.manager.outbox.messages import make_end_messages
 from blazar.manager.use import watch
@@ -61,6 +61,9 @@ class EventClaims:
         if event.event_type == EventType.IMMEDIATE_BY or immediate.is_late(lease, event, now):
             self._refuse(lease, now)
             return None
+        if confirming.has_lapsed(lease, event):
+            self._lapse(lease, now)
+            return None
         if event.event_type == EventType.START and not self._can_start(lease, event, claim, now):
             return None
         return self._claimed(lease, event, claim, now)
@@ -85,6 +88,13 @@ class EventClaims:
         if after.end_reason is EndReason.REFUSED:
             LOG.info("Lease %s was not handed over in time, and is refused", lease.id)
         self._recorder.save(lease, after, now)
+        self._runtime.signals.events_due()
+
+    def _lapse(self, lease: Lease, now: datetime) -> None:
+        """Give up a lease that nobody has confirmed in time; its deletion is due at once."""
+        saved = self._recorder.save(lease, confirming.lapse(lease, now=now), now)
+        LOG.info("Lease %s was not confirmed in time, and is deleted", lease.id)
+        self._runtime.notifier.notify(LAPSED, saved)
         self._runtime.signals.events_due()
 
     def _can_start(self, lease: Lease, event: Event, claim: Claim, now: datetime) -> bool:

@@ -154,11 +154,13 @@ class Recorder:
         return make_reversals(self._runtime, lease)
 
     def _refunds(self, before: Lease, after: Lease) -> tuple[OutboxMessage, ...]:
-        """Return the outbox messages of a lease whose failed start is undone by this write, or that is refused."""
+        """Return the outbox messages of a lease that is refused, lapses, or whose failed start this write undoes."""
         is_refused = before.is_undecided and after.end_reason is EndReason.REFUSED
         is_undone = waiting_leases.is_undone(after) and not waiting_leases.is_undone(before)
         is_given_up = before.status is LeaseStatus.IN_PROGRESS and after.status is LeaseStatus.TIMED_OUT
-        return make_end_messages(self._runtime, before, after) if is_refused or is_undone or is_given_up else ()
+        has_lapsed = after.end_reason is EndReason.UNCONFIRMED is not before.end_reason
+        ends = is_refused or is_undone or is_given_up or has_lapsed
+        return make_end_messages(self._runtime, before, after) if ends else ()
 
     def _recorded(
         self, lease: Lease, event: Event, result: Result | UsageFinding, now: datetime, handler: EventHandler

@@ -15,6 +15,7 @@ from blazar.manager.billing.quoting import Quoting
 from blazar.manager.booking.asleep import find_waking
 from blazar.manager.booking.booking import Booker, Proposal, SomebodyWaits
 from blazar.manager.booking.repacking import tell_moved
+from blazar.manager.changing.confirmation import Confirmation
 from blazar.manager.changing.creation import Creation, CreationGrant
 from blazar.manager.changing.deletion import Deletion
 from blazar.manager.changing.evacuated_hosts import HostsToEvacuate
@@ -49,7 +50,7 @@ from blazar.model.leases.details import (
 )
 from blazar.model.leases.lease import Lease, LeaseRevision
 from blazar.model.leases.requests import IdempotencyKey, LeaseChange, LeaseRequest
-from blazar.model.leases.states import HIDDEN_EVENTS, EndReason, LeaseKind, LeaseStatus
+from blazar.model.leases.states import UNREAD_EVENTS, EndReason, LeaseKind, LeaseStatus
 from blazar.model.power.classes import POWERED
 
 T = TypeVar("T")
@@ -77,10 +78,8 @@ class LeaseCreator:
         self, runtime: Runtime, booker: Booker, creation: Creation, refusals: Refusals, waiting_list: WaitingList
     ) -> None:
         self._runtime = runtime
-        self.booker = booker
-        self._creation = creation
-        self._refusals = refusals
-        self._waiting_list = waiting_list
+        self.booker, self._creation = booker, creation
+        self._refusals, self._waiting_list = refusals, waiting_list
         self._hosts_to_evacuate = HostsToEvacuate(runtime)
         self._price_limits = PriceLimits(Quoting(runtime))
 
@@ -231,7 +230,7 @@ class LeaseService:
         self._deletion = deletion
         self._refusals = refusals
         self._usage_holds, self._prices = UsageHolds(runtime), BookedPrices(runtime)
-        self.patience = LeasePatience(runtime)
+        self._confirmation, self.patience = Confirmation(runtime), LeasePatience(runtime)
 
     def all(self, project_id: str | None) -> tuple[Lease, ...]:
         """Return the leases of a project (None: of all), oldest first."""
@@ -329,15 +328,16 @@ class LeaseService:
         """Create a lease as ``create`` does, once for each key; for a dry run return what would be booked."""
         if request.dry_run:
             return BookedLease(self.creator.preview(request))
-        return do_once(request.key, self.replay, lambda: self._book(request))
 
-    def _book(self, request: LeaseRequest) -> BookedLease:
-        made = self.creator.create(request)
-        limit = self._runtime.settings.immediate_timeout if made.lease.kind is LeaseKind.IMMEDIATE else None
-        details = self._runtime.store.lease_pages.one(made.lease.id)
-        details = self._prices.add(details, with_costs=False, known=made.find_totals(details.lease))
-        hosts = [held.resource_id for held in details.held if held.kind in POWERED]
-        return BookedLease(replace(details, waking=find_waking(self._runtime, details.lease, hosts)), limit=limit)
+        def make() -> BookedLease:
+            made = self.creator.create(request)
+            limit = self._runtime.settings.immediate_timeout if made.lease.kind is LeaseKind.IMMEDIATE else None
+            details = self._runtime.store.lease_pages.one(made.lease.id)
+            details = self._prices.add(details, with_costs=False, known=made.find_totals(details.lease))
+            hosts = [held.resource_id for held in details.held if held.kind in POWERED]
+            return BookedLease(replace(details, waking=find_waking(self._runtime, details.lease, hosts)), limit=limit)
+
+        return do_once(request.key, self.replay, make)
 
     def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
         """Change a lease as ``update`` does; for a dry run return what it would be."""
@@ -348,6 +348,11 @@ class LeaseService:
                 self._refusals.explain_change(error, lease_id, change)
                 raise
         return self.details(self.update(lease_id, change).id)
+
+    def confirm(self, lease_id: str) -> LeaseDetails:
+        """Confirm an unconfirmed lease: it is firm from then on. Conflict."""
+        self.patience.until_free(lambda: self._confirmation.confirm(lease_id))
+        return self.details(lease_id)
 
     def keep(self, lease_id: str, *, again: bool = False) -> LeaseDetails:
         """Keep a lease that is not used from being released; ``again``: also if it was kept before. Conflict."""
@@ -362,9 +367,8 @@ class LeaseService:
     def delete(self, lease_id: str, revisions: Collection[int] | None = None) -> None:
         """Delete a lease, ending it now.
 
-        Resources that can be returned at once are returned before this method returns; the rest (slow servers, a cloud
-        that does not answer) follows in the background while the lease is DELETING. Work in progress, as a start, is
-        waited for up to ``patience``.
+        What can be returned at once is returned before this method returns; the rest follows in the background while it
+        is DELETING. Work in progress, as a start, is waited for up to ``patience``.
         """
         if (left := self._deletion.delete(lease_id, revisions)) is not None:
             self.patience.until_gone(left)
@@ -391,6 +395,6 @@ def describe_unwritten(
         )
         for allocation in allocations
     )
-    shown = replace(lease, events=tuple(e for e in lease.events if e.event_type not in HIDDEN_EVENTS))
+    shown = replace(lease, events=tuple(e for e in lease.events if e.event_type not in UNREAD_EVENTS))
     hosts = [allocation.resource_id for allocation in allocations if allocation.kind in POWERED]
     return LeaseDetails(shown, resources, price, find_waking(runtime, lease, hosts), moves_others)

@@ -57,7 +57,7 @@ def load_changeable(runtime: Runtime, lease_id: str, revisions: tuple[int, ...] 
             f"lease {lease.id} has failed; move its dates to have it started once more, or delete it",
             data={"status": str(lease.status)},
         )
-    if lease.status not in (LeaseStatus.PENDING, LeaseStatus.ACTIVE) or lease.is_undecided:
+    if lease.status not in (LeaseStatus.PENDING, LeaseStatus.ACTIVE) or lease.is_undecided or lease.is_unconfirmed:
         raise busy_error(lease)
     if lease.window.end <= now:
         raise WrongState(f"lease {lease.id} ends now", code="lease_ended", data={"status": str(lease.status)})

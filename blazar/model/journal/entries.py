@@ -76,6 +76,8 @@ class Verb(StrEnum):
     ADVANCED = "advanced"
     CHANGED = "changed"
     EXTENDED = "extended"
+    CONFIRMED = "confirmed"
+    LAPSED = "lapsed"
     SPLIT = "split"
     MERGED = "merged"
     SWAPPED = "swapped"

@@ -161,7 +161,11 @@ def snapshot_lease(lease: Lease) -> Mapping[str, Any]:
 _GENERAL = frozenset({Verb.CREATED, Verb.CHANGED, Verb.EXTENDED, Verb.MOVED, Verb.DELETED})
 """Verbs that say less than the name of an operation."""
 
-_ENDED_BY = {EndReason.REFUSED: Verb.REFUSED, EndReason.MERGED: Verb.MERGED}
+_ENDED_BY = {
+    EndReason.REFUSED: Verb.REFUSED,
+    EndReason.MERGED: Verb.MERGED,
+    EndReason.UNCONFIRMED: Verb.LAPSED,
+}
 _BECOMES = {
     LeaseStatus.TERMINATED: Verb.ENDED,
     LeaseStatus.ERROR: Verb.FAILED,
@@ -207,7 +211,8 @@ def _choose_use_verb(was: UseWatch | None, became: UseWatch | None) -> Verb | No
 
 def _choose_status_verb(before: Lease, after: Lease) -> Verb | None:
     if before.status is after.status:
-        return _choose_deletion_verb(before, after)
+        is_confirmed = before.is_unconfirmed and not after.is_unconfirmed
+        return Verb.CONFIRMED if is_confirmed else _choose_deletion_verb(before, after)
     if after.status in (LeaseStatus.DELETING, LeaseStatus.TERMINATING):
         reason = after.end_reason
         return _ENDED_BY.get(reason, Verb.DELETED) if reason and after.status is LeaseStatus.DELETING else None

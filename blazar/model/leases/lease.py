@@ -274,6 +274,20 @@ class Lease:
         return self.kind is LeaseKind.IMMEDIATE and event is not None and event.status is EventStatus.UNDONE
 
     @property
+    def confirm_by(self) -> datetime | None:
+        """Return when it is deleted unless somebody confirms it before; None: it is confirmed, or need not be.
+
+        It stays on record of one that nobody has confirmed.
+        """
+        event = self.event(EventType.CONFIRM_BY)
+        return event.time if event is not None and event.status is EventStatus.UNDONE else None
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Tell whether nobody has confirmed it that has to: it does not start so, and costs nothing."""
+        return self.confirm_by is not None
+
+    @property
     def without_secrets(self) -> Lease:
         """Return the lease with null in place of the secrets of its users."""
         return replace(self, reservations=tuple(reservation.without_secrets for reservation in self.reservations))

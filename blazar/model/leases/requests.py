@@ -81,6 +81,7 @@ class LeaseRequest:
     ``extend_until``: up to then, a duration from its end, it is prolonged if nobody else wants its resources.
     ``max_price``: it is refused if it costs more, a decimal; None: whatever it costs.
     ``keep_hosts``: no other lease makes it leave its hosts before its start.
+    ``confirm_within``: how long from now it may be confirmed; then it is deleted unless somebody has; None: it is firm.
     ``reminders`` of a lease of a series are not told if their time is past already; else that is refused.
     """
 
@@ -106,6 +107,7 @@ class LeaseRequest:
     of_series: bool = False
     max_price: str | None = None
     keep_hosts: bool = False
+    confirm_within: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ class EndReason(StrEnum):
     ``ENDED``: its end has come. ``DELETED``: somebody deleted it. ``REFUSED``: the request for it was refused after it
     had been booked. ``UNUSED``: it was released because nobody used it. ``MERGED``: another lease has what it had.
     ``ENDED_EARLY``: somebody ended it while it was in use, before its end had come. ``LEFT_LINE``: somebody deleted it
-    while it waited, and had nothing.
+    while it waited, and had nothing. ``UNCONFIRMED``: nobody confirmed it in time.
     """
 
     ENDED = "ended"
@@ -38,6 +38,7 @@ class EndReason(StrEnum):
     MERGED = "merged"
     ENDED_EARLY = "ended_early"
     LEFT_LINE = "left_line"
+    UNCONFIRMED = "unconfirmed"
 
 
 class LeaseStatus(StrEnum):
@@ -90,6 +91,7 @@ class EventType(StrEnum):
     immediate lease that is not handed over is refused. ``CLEAN_UP`` removes what the sweep found in the cloud of a
     lease that has ended. ``USAGE_CHECK`` looks whether a lease is used. ``EVACUATE`` moves servers of others off hosts
     before the start; its time is when it is given up. ``REMIND`` tells a reminder of the lease, the one that is next.
+    ``CONFIRM_BY`` is the time at which a lease is deleted that is not confirmed; it is UNDONE until somebody does.
     """
 
     START = "start_lease"
@@ -103,6 +105,7 @@ class EventType(StrEnum):
     USAGE_CHECK = "usage_check"
     EVACUATE = "evacuate"
     REMIND = "remind"
+    CONFIRM_BY = "confirm_by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,7 @@ _KINDS = (
     EventKind(EventType.USAGE_CHECK, hidden=True, is_check=True),
     EventKind(EventType.EVACUATE, hidden=True, is_awaited=True),
     EventKind(EventType.REMIND, hidden=True, is_check=True),
+    EventKind(EventType.CONFIRM_BY, hidden=True, is_awaited=True),
 )
 EVENT_KINDS: Mapping[str, EventKind] = {str(kind.type): kind for kind in _KINDS}
 """By type, also as the database has it."""
@@ -157,6 +161,8 @@ TIMETABLE = tuple(kind.type for kind in _KINDS if not kind.hidden)
 """The schedule of a lease, which users see, in its order."""
 
 HIDDEN_EVENTS = frozenset(kind.type for kind in _KINDS if kind.hidden)
+UNREAD_EVENTS = HIDDEN_EVENTS - {EventType.CONFIRM_BY}
+"""Hidden events that no page of leases reads: nothing of what it shows is told by them."""
 REQUEST_EVENTS = frozenset(kind.type for kind in _KINDS if kind.is_request)
 AWAITED_EVENTS = frozenset(kind.type for kind in _KINDS if kind.is_awaited)
 CHECK_EVENTS = frozenset(kind.type for kind in _KINDS if kind.is_check)

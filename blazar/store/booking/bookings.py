@@ -240,7 +240,7 @@ def _ends_before_time(commit: Commit) -> bool:
 
 def _is_given_back(commit: Commit, write: LeaseWrite) -> bool:
     """Return whether what a lease has less after a commit is given back by its owner."""
-    if commit.undoes:
+    if commit.undoes or (write.before is not None and write.before.is_unconfirmed):
         return False
     if write.after.end_reason in _GIVEN_BACK and commit.released:
         return True

@@ -184,6 +184,7 @@ class LedgerWork:
         is_undone = after.end_reason is EndReason.REFUSED or (
             after.status in _NOT_PROMISED and not any(use.is_live for use in facts.uses)
         )
+        is_undone |= before.is_unconfirmed and after.status is LeaseStatus.DELETING
         # A creation whose manager has died is undone as a deletion: nobody was told that there is such a lease.
         is_undone |= before.status is LeaseStatus.CREATING and after.deleted_at is not None
         if is_undone and not was.is_handed_over and not closing.lines and not account.untold:

@@ -32,7 +32,7 @@ from blazar.model.leases.details import (
 )
 from blazar.model.leases.lease import Lease, unknown_lease
 from blazar.model.leases.reservation import created_ids
-from blazar.model.leases.states import HIDDEN_EVENTS, EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.model.leases.states import UNREAD_EVENTS, EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.leases.stored import gone_of
 from blazar.model.resources.resource import NAMED_KINDS, ResourceKind
 from blazar.store.sql.paging import follow_place, order_columns, parse_instant
@@ -309,7 +309,7 @@ def details_of(connection: Connection, rows: Sequence[Any], wanted: LeaseFilter)
 _PART_RESERVATIONS = sa.select(*RESERVATION_COLUMNS).order_by(reservations.c.position)
 _PART_EVENTS = (
     sa.select(*EVENT_COLUMNS)
-    .where(events.c.event_type.not_in([str(kind) for kind in HIDDEN_EVENTS]))
+    .where(events.c.event_type.not_in([str(kind) for kind in UNREAD_EVENTS]))
     .order_by(events.c.time, events.c.id)
 )
 _PART_HOLDINGS = (

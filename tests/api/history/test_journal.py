@@ -255,6 +255,7 @@ STORY = (
 
 ELSEWHERE = {
     "correct_charge": "tests/api/billing/test_statements.py",
+    "confirm_lease": "tests/manager/changing/test_confirming.py",
     **dict.fromkeys(("keep_lease", "hold_lease", "let_go_of_lease"), "tests/manager/use/test_unused.py"),
     **dict.fromkeys(("swap_host", "split_lease", "merge_leases"), "tests/manager/surgery/test_told.py"),
     **dict.fromkeys(

@@ -217,6 +217,7 @@ def test_what_came_with_1_1():
         "/v1/leases",
         "/v1/leases/{lease_id}",
         "/v1/leases/{lease_id}/keep",
+        "/v1/leases/{lease_id}/confirm",
         "/v1/leases/{lease_id}/hold",
         "/v1/resources",
         "/v1/resources/{kind}",

@@ -50,6 +50,7 @@ DEFAULTS = {
     "blazar:leases:put": MEMBER,
     "blazar:leases:delete": MEMBER,
     "blazar:leases:keep": "rule:blazar:leases:put",
+    "blazar:leases:confirm": "rule:blazar:leases:put",
     "blazar:leases:best_effort": "rule:admin",
     "blazar:leases:hold": "rule:admin and rule:blazar:leases:put",
     "blazar:oshosts:get": ADMIN,

@@ -48,6 +48,7 @@ EFFECTS: Mapping[str, tuple[str, ...]] = {
     "update_lease_v2": (PUT,),
     "delete_lease_v2": (DELETE,),
     "keep_lease": (PUT,),
+    "confirm_lease": (PUT,),
     "hold_lease": (PUT,),
     "let_go_of_lease": (PUT,),
     "create_series": (POST,),
@@ -193,6 +194,11 @@ def used(world: World) -> str:
     return made.id
 
 
+def unconfirmed(world: World) -> str:
+    """Return a lease that is to be confirmed."""
+    return world.lease(start=HOUR, confirm=HOUR / 6).id
+
+
 def offered(world: World) -> str:
     made = lease(world)
     world.manager.transfers.offer(made, OfferRequest(TURING, None, None), Terms(Actor(CURIE, PROJECT, False)))
@@ -299,6 +305,7 @@ REQUESTS: Mapping[str, Callable[[World], Asked]] = {
     "update_lease_v2": lambda world: Asked(f"/v2/leases/{lease(world)}", {"name": "other"}),
     "delete_lease_v2": lambda world: Asked(f"/v2/leases/{lease(world)}"),
     "keep_lease": lambda world: Asked(f"/v1/leases/{used(world)}/keep"),
+    "confirm_lease": lambda world: Asked(f"/v1/leases/{unconfirmed(world)}/confirm"),
     "hold_lease": lambda world: Asked(f"/v1/leases/{used(world)}/hold"),
     "let_go_of_lease": lambda world: Asked(f"/v1/leases/{used(world)}/hold"),
     "create_series": lambda world: Asked("/v1/series", SERIES),

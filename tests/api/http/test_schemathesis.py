@@ -59,6 +59,7 @@ REFUSED = {
     "PUT /v1/devices/{device_id}/allocation",
     "PUT /v1/resources/{kind}/{resource_id}/allocations",
     "POST /v1/leases/{lease_id}/keep",
+    "POST /v1/leases/{lease_id}/confirm",
     "PUT /v1/leases/{lease_id}/hold",
     "DELETE /v1/leases/{lease_id}/hold",
     "POST /v1/maintenances/{maintenance_id}/end",

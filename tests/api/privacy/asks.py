@@ -164,6 +164,7 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "update_lease": _UPDATE,
     "delete_lease": [*_new(Ask(412, headers={"If-Match": '"99.1.m"'})), _DELETE],
     "keep_lease": _new(Ask(409)),
+    "confirm_lease": _new(Ask(409)),
     "hold_lease": _new(Ask(403)),
     "let_go_of_lease": _new(Ask(403)),
     "list_lease_history": _new(Ask(200)),

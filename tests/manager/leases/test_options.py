@@ -52,6 +52,15 @@ def test_refusals_are_final_if_the_file_says_so(start, final):
     assert service.book(hosts=3, version="1.0").status_code == (400 if final else 409)
 
 
+@pytest.mark.parametrize("minutes", [0, 20])
+def test_a_lease_may_be_unconfirmed_for_as_long_as_the_file_says(start, minutes):
+    service = start("[manager]", f"confirm_within = {minutes}")
+    later = {"start": "2030-04-02T08:00:00Z", "end": "2030-04-02T09:00:00Z"}
+    assert service.book(**later, confirm_within="PT20M").status_code == (201 if minutes else 400)
+    refused = _error(service.book(**later, confirm_within="PT21M"), 400)
+    assert ("give PT20M or less" if minutes else "firm at once here") in refused["detail"]
+
+
 def test_the_kind_of_a_lease_is_the_default_of_the_file(start):
     """An immediate lease begins now: with another start it is refused, and a scheduled one is not."""
     service = start("[api]", "default_kind = immediate")

@@ -121,6 +121,7 @@ _LEASE_EXAMPLE: Json = {
     "wait": None,
     "extend_if_free": None,
     "keep_hosts": False,
+    "confirm_by": None,
     "reminders": [reminders.SHOWN_EXAMPLE],
     "transfer": None,
     "series_id": None,
@@ -244,6 +245,10 @@ _LEASE: Json = {
     },
     "extend_if_free": EXTEND,
     "keep_hosts": {**FLAG, "description": "whether it keeps its hosts until it starts; else others may move it"},
+    "confirm_by": {
+        **ZULU_OR_NULL,
+        "description": "when it is deleted unless somebody confirms it before; null: it is firm",
+    },
     "reminders": reminders.SHOWN,
     "price": PRICE,
     "waking": WAKING,

@@ -24,7 +24,7 @@ from blazar.model.base.reasons import ReasonCode
 from blazar.model.leases.details import HeldResource, LeaseDetails
 from blazar.model.leases.lease import Event, ExtendIfFree, Lease, TransferOffer, reason_of
 from blazar.model.leases.reservation import SHOWN_IDS, TYPES, Reservation
-from blazar.model.leases.states import EventStatus, EventType, LeaseStatus, ReservationStatus
+from blazar.model.leases.states import HIDDEN_EVENTS, EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.queue import FailedTry
 from blazar.model.resources.resource import FLOATING_IP
 from blazar.resources.floating_ips.registration import address_in
@@ -72,8 +72,7 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "release_at": _instant(None if use is None else use.release_at),
         "held": None if use is None else use.held,
         "wait": _wait(value, view),
-        "extend_if_free": _extension(value.extend),
-        "keep_hosts": value.keep_hosts,
+        **_terms(value),
         "reminders": render_reminders(value.reminders, value.window),
         "transfer": None if value.offer is None else offer(value.offer),
         "series_id": None if value.series is None else value.series.series_id,
@@ -83,6 +82,15 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "moves_others": details.moves_others,
     }
     return _without_ids(shown) if planned else shown
+
+
+def _terms(value: Lease) -> Json:
+    """Return what becomes of a lease by itself, or of its hosts."""
+    return {
+        "extend_if_free": _extension(value.extend),
+        "keep_hosts": value.keep_hosts,
+        "confirm_by": _instant(value.confirm_by),
+    }
 
 
 def _extension(value: ExtendIfFree | None) -> Json | None:
@@ -132,7 +140,8 @@ def _failed_try(failed: FailedTry, view: View) -> Json:
 
 def _events_to_show(events: Sequence[Event]) -> list[Event]:
     """Return the events that are shown, in the order of time: of too many, those of the client's own types go."""
-    ordered = sorted(events, key=lambda event: (_instant(event.time) or "", event.id))
+    shown = (event for event in events if event.event_type not in HIDDEN_EVENTS)
+    ordered = sorted(shown, key=lambda event: (_instant(event.time) or "", event.id))
     if len(ordered) <= MOST_PARTS:
         return ordered
     known = frozenset(str(kind) for kind in EventType)

@@ -45,7 +45,7 @@ Schemas = Mapping[str, Json]
 """What requests for reservations may have, by resource type."""
 
 _PARTS = {"reservations": frozenset({"reservations", "conditions"}), "events": frozenset({"events", "conditions"})}
-_EVENTS = _PARTS["events"] | {"before_end_date"}
+_EVENTS = _PARTS["events"] | {"before_end_date", "confirm_by"}
 
 
 def new_lease(
@@ -74,6 +74,7 @@ def new_lease(
         reminders=parse_reminders(body) or (),
         max_price=body.get("max_price"),
         keep_hosts=body.get("keep_hosts", defaults.keeps_hosts(names=view.names, operator=view.operator)),
+        confirm_within=_confirm_within(body),
     )
 
 
@@ -267,6 +268,14 @@ def _at_least(body: Json) -> Duration | None:
         return None
     zone = dates.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
     return dates.duration(wait["at_least"], in_body("wait", "at_least"), zone=zone)
+
+
+def _confirm_within(body: Json) -> Duration | None:
+    """Return within what time a lease has to be confirmed; None: it is firm."""
+    if "confirm_within" not in body:
+        return None
+    zone = dates.zone(body.get("time_zone", "UTC"), in_body("time_zone"))
+    return dates.duration(body["confirm_within"], in_body("confirm_within"), zone=zone)
 
 
 def _dates(body: Json) -> tuple[Moment | None, End | None, BeforeEnd]:

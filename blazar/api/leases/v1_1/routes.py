@@ -15,7 +15,7 @@ from blazar.api.http.queries import compare_by, filter_by, option, paging
 from blazar.api.http.readers import Choice, Date, Flag, Name, Names, Text
 from blazar.api.http.routes import Body, Caching, Root, Route, in_path
 from blazar.api.http.shapes import LINKS, NUMBER, RESERVATION_ID, Json, a_list, an_object, ref
-from blazar.api.leases.rules import BEST_EFFORT, DELETE, GET, HOLD, KEEP, POST, PUT, View, view_of, visible
+from blazar.api.leases.rules import BEST_EFFORT, CONFIRM, DELETE, GET, HOLD, KEEP, POST, PUT, View, view_of, visible
 from blazar.api.leases.services import LeaseServices
 from blazar.api.leases.v1_1 import render
 from blazar.api.leases.v1_1.components import LEASE_KEYS
@@ -125,6 +125,14 @@ def delete(call: Call, lease_id: str) -> None:
         rendered.drop(owner.id)
 
 
+def confirm(call: Call, lease_id: str) -> Answer:
+    """Confirm an unconfirmed lease: it is firm from then on."""
+    owner = visible(call, lease_id)
+    if owner.deleted:
+        raise Conflict("the lease is deleted and cannot be confirmed; book another one", code="lease_ended")
+    return _written(call.manager.leases.confirm(owner.id), view_of(call))
+
+
 def keep(call: Call, lease_id: str) -> Answer:
     """Keep a lease from being released; operators may do so as often as they like."""
     owner = visible(call, lease_id)
@@ -171,6 +179,13 @@ _NOW = {
     "name": "ci-2041",
     "kind": "immediate",
     "end_date": "+PT2H",
+    "reservations": [{"resource_type": "physical:host", "min": 1}],
+}
+_UNCONFIRMED = {
+    "name": "practical",
+    "start_date": "2030-05-01T08:00:00Z",
+    "end_date": "+PT4H",
+    "confirm_within": "PT10M",
     "reservations": [{"resource_type": "physical:host", "min": 1}],
 }
 _CHANGES = (
@@ -229,7 +244,7 @@ ROUTES = (
         summary="Create a lease",
         handler=create,
         rule=POST,
-        body=Body("LeaseCreate1_1", LEASE_CREATE, (_CREATED, _NOW)),
+        body=Body("LeaseCreate1_1", LEASE_CREATE, (_CREATED, _NOW, _UNCONFIRMED)),
         render=_in_envelope,
         answers={201: _ONE, 200: _ONE},
         errors=(409, 429),
@@ -268,6 +283,14 @@ ROUTES = (
         answers={204: None},
         errors=(404, 409, 412),
         parameters=(_LEASE_ID, IF_MATCH),
+    ),
+    _on_use(
+        method="POST",
+        path="/leases/{lease_id}/confirm",
+        name="confirm_lease",
+        summary="Confirm an unconfirmed lease",
+        handler=confirm,
+        rule=CONFIRM,
     ),
     _on_use(
         method="POST",

@@ -70,6 +70,11 @@ KEEP_HOSTS: Json = {
     "type": "boolean",
     "description": "true or false: whether the lease keeps its hosts until it starts",
 }
+_CONFIRM_WITHIN: Json = {
+    **_DATE,
+    "description": "how long from now somebody may confirm the lease, a duration such as PT10M; then it is deleted "
+    "unless somebody has; left out: it is firm at once",
+}
 _REGION: Json = {"type": "string", "minLength": 1, "maxLength": 64, "description": "the name of a region"}
 """Not in a change: a reservation stays in its region."""
 
@@ -128,6 +133,7 @@ LEASE_CREATE: Json = {
         "keep_hosts": KEEP_HOSTS,
         "reminders": REMINDERS,
         "max_price": MAX_PRICE,
+        "confirm_within": _CONFIRM_WITHIN,
         "reservations": RESERVATIONS,
     },
 }
