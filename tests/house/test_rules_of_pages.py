@@ -37,6 +37,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "pages/surgery/transfer.tsx": ("DELETE /v1/leases/{lease_id}/transfer",),
     "pages/feeds.tsx": ("POST /v1/feeds", "DELETE /v1/feeds/{feed_id}"),
     "pages/leases/cost.tsx": ("PUT /v1/leases/{lease_id}",),
+    "pages/leases/confirm.tsx": ("POST /v1/leases/{lease_id}/confirm",),
     "pages/leases/standing.tsx": (
         "POST /v1/leases/{lease_id}/keep",
         "PUT /v1/leases/{lease_id}/hold",

@@ -162,6 +162,8 @@ test("past leases say why they have ended", () => {
   assert.match(endInSentence(ended("refused", { kind: "immediate" })) ?? "", /could not be handed over at once/);
   assert.equal(endInSentence(lease()), null);
   assert.equal(endInSentence(ended("deleted")), "It was deleted before its end.");
+  assert.equal(endInSentence(ended("unconfirmed")), "Nobody confirmed it in time, so it was deleted.");
+  assert.equal(stateOf(ended("unconfirmed"), NOW, "UTC").word, "not confirmed");
   assert.equal(endInSentence(ended("left_line")), "It left the line before it had anything.");
   assert.equal(stateOf(ended("left_line"), NOW, "UTC").word, "left the line");
   const left = momentsOf(ended("left_line"), NOW).map(({ title }) => title);

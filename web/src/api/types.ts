@@ -145,7 +145,16 @@ export interface Lease {
   reservations: Reservation[];
   events: LeaseEvent[];
   kind?: LeaseKind;
-  end_reason?: "ended" | "deleted" | "refused" | "unused" | "merged" | "ended_early" | "left_line" | null;
+  end_reason?:
+    | "ended"
+    | "deleted"
+    | "refused"
+    | "unused"
+    | "merged"
+    | "ended_early"
+    | "left_line"
+    | "unconfirmed"
+    | null;
   /** Null: nobody looks whether it is used. */
   usage?: Usage | null;
   used_at?: Instant | null;
@@ -158,6 +167,8 @@ export interface Lease {
   reminders?: Reminder[];
   /** Until it starts, no other lease makes it leave its hosts. */
   keep_hosts?: boolean;
+  /** When it is deleted unless somebody confirms it before; null: it is firm. */
+  confirm_by?: Instant | null;
   /** Of a dry run: how many other leases would get other hosts. */
   moves_others?: number | null;
   /** In the answer to who books, and in a dry run. */

@@ -37,6 +37,8 @@ const OF_LEASES: readonly string[] = [
     "reminded",
     "unused_warning",
     "kept",
+    "confirmed",
+    "lapsed",
   ],
   ...["held", "let_go", "released", "degraded", "healed", "failed", "timed_out", "refused", "deleted", "ended"],
   ...["retried", "claim_ended", "given_up", "cleaned_up"],
@@ -58,6 +60,7 @@ const OF_TYPES: Readonly<Record<string, readonly string[]>> = {
 };
 
 const WORDS: Readonly<Record<string, string>> = {
+  lapsed: "Deleted, as nobody confirmed it",
   waiting: "Put in line",
   before_end: "Warned of its end",
   maintenance: "Told of maintenance",

@@ -35,6 +35,7 @@ const WHAT: Readonly<Record<string, string>> = {
   unused_warning: "Told that nobody uses it",
   left_out: "Entries were left out",
   reminded: "Reminded",
+  lapsed: "Deleted, as nobody confirmed it",
 };
 
 /** Names of resources by the ids that histories have. */
@@ -252,7 +253,7 @@ function movesInWords(entry: HistoryEntry, lease: Whose, found: Names): string[]
 }
 
 /** Ends that the verb says already. */
-const SAID: readonly string[] = ["ended", "ended_early", "left_line", "deleted", "refused"];
+const SAID: readonly string[] = ["ended", "ended_early", "left_line", "unconfirmed", "deleted", "refused"];
 
 /** Why a lease keeps hosts that will be in maintenance. */
 const KEEPS: Readonly<Record<string, string>> = {

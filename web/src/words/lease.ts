@@ -79,6 +79,7 @@ const ENDED: Readonly<Record<string, string>> = {
   merged: "merged with another",
   ended_early: "ended early",
   left_line: "left the line",
+  unconfirmed: "not confirmed",
 };
 
 /** Ends that are brought forward to the present while a lease is in use. */

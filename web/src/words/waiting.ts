@@ -225,6 +225,8 @@ export function endInSentence(lease: Pick<Lease, "end_reason" | "kind">): string
       return "It was deleted before its end.";
     case "left_line":
       return "It left the line before it had anything.";
+    case "unconfirmed":
+      return "Nobody confirmed it in time, so it was deleted.";
     case "ended_early":
       return "It was ended before its time was over.";
     case "refused":

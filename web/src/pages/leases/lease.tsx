@@ -39,6 +39,7 @@ import { History } from "./history.tsx";
 import { endingOf, mayEnd } from "./end-now.tsx";
 import { MaintenanceBars } from "./maintenance.tsx";
 import { useMergeable } from "../surgery/mergeable.ts";
+import { ConfirmBar } from "./confirm.tsx";
 import { NoLease } from "./no-lease.tsx";
 import { ExtensionOffer } from "./offer.tsx";
 import { RoomPanel } from "./room.tsx";
@@ -97,6 +98,7 @@ function Whole({ lease, etag, onChanged }: { lease: Lease; etag: string | null; 
     <>
       <Head lease={lease} show={show} />
       <div class="stack conditions">
+        <ConfirmBar lease={lease} onDone={onChanged} />
         <ReleaseBar lease={lease} onDone={onChanged} />
         <OfferBar lease={lease} onDone={onChanged} />
         <MarkedBar lease={lease} />

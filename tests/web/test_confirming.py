@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lease that is to be confirmed, on its page."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.web.conftest import ALICE, serious
+from tests.web.test_kinds import leased, of_name, page_of_lease
+
+
+def test_an_owner_confirms_a_lease_and_reads_that_somebody_has(shared, page_of):
+    dates = {"start_date": "2031-03-03T09:00:00Z", "end_date": "2031-03-04T09:00:00Z"}
+    lease = leased(shared, ALICE, "to-confirm", **dates, confirm_within="PT15M")
+    page = page_of(page_of_lease(shared, lease), ALICE)
+    expect(page.get_by_text("It is not confirmed yet, and deleted")).to_be_visible()
+    assert serious(page) == []
+    page.get_by_role("button", name="Confirm", exact=True).click()
+    expect(page.get_by_text("It is not confirmed yet")).to_have_count(0)
+    assert of_name(shared, "to-confirm")["confirm_by"] is None
+    page.get_by_text("What was done to it, and by whom").click()
+    expect(page.get_by_text("Confirmed", exact=True)).to_be_visible()
