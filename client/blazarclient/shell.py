@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "lease extend": f"{_NEW}.change:ExtendLease",
     "lease move": f"{_NEW}.change:MoveLease",
     "lease end": f"{_NEW}.change:EndLease",
+    "lease confirm": f"{_NEW}.change:ConfirmLease",
     "lease keep": f"{_NEW}.change:KeepLease",
     "lease hold": f"{_NEW}.change:HoldLease",
     "lease swap": f"{_NEW}.surgery:SwapHost",

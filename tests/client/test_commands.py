@@ -92,6 +92,22 @@ def test_a_lease_keeps_its_hosts_as_its_owner_says(way, run, tmp_path):
     assert not booked(way, "third")[0].keep_hosts
 
 
+def test_a_lease_is_booked_to_be_confirmed(way, run, tmp_path):
+    when = ("--start", "+2h", "--duration", "1d")
+    assert run("lease", "create", "training", *HOST, *when, "--confirm-within", "10m")[0] == 0
+    assert booked(way)[0].confirm_by == NOON + timedelta(minutes=10)
+    assert run("lease", "confirm", "training")[0] == 0
+    assert booked(way)[0].confirm_by is None
+    file = tmp_path / "lease.yaml"
+    file.write_text("{name: other, start: +3h, duration: 1d, confirm_within: 5m, reservations: [" + ROOM + "]}")
+    assert run("lease", "create", "-F", str(file))[0] == 0
+    assert booked(way, "other")[0].confirm_by == NOON + timedelta(minutes=5)
+    code, _, error = run("lease", "create", "third", *HOST, *when, "--confirm-within", "2h")
+    assert (code != 0, "give PT15M or less" in error) == (True, True)
+    code, _, error = run("lease", "create", "third", *HOST, *when, "--confirm-within", "soon")
+    assert (code != 0, "--confirm-within" in error) == (True, True)
+
+
 def test_who_has_begun_is_told_that_it_has_its_hosts(way, run, world):
     run("lease", "create", "training", *HOST, "--duration", "1d")
     world.run()

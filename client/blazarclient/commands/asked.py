@@ -42,6 +42,7 @@ _KEYS: Mapping[str, str] = {
     "if_free_until": "if_free_until",
     "max_price": "max_price",
     "keep_hosts": "keep_hosts",
+    "confirm_within": "confirm_within",
     "reservations": "reservations",
     "reminders": "reminders",
 }
@@ -68,12 +69,13 @@ class Asked:
     max_price: str | None = None
     reminders: Sequence[object] = field(default=())
     keep_hosts: bool | None = None
+    confirm_within: str | None = None
 
     @property
     def new_kind(self) -> str | None:
         """Its kind if microversion 1.0 cannot book it."""
         is_new = self.queue_until or self.if_free_until or self.reminders or self.keep_hosts
-        is_new = is_new or self.max_price is not None
+        is_new = is_new or self.max_price is not None or self.confirm_within
         return self.kind or ("scheduled" if is_new else None)
 
 
@@ -166,6 +168,14 @@ def _end(text: str, now: datetime, start: datetime) -> datetime:
         return end
     # Of a date with its year this is the same.
     return times.read_time(text, now=start, start=start)
+
+
+def confirmation(asked: Asked) -> dict[str, Any]:
+    """Return within what time a lease is to be confirmed, as the service takes it, if it is. BadTime."""
+    if not asked.confirm_within:
+        return {}
+    with times.named("--confirm-within"):
+        return {"confirm_within": times.read_duration(asked.confirm_within).iso()}
 
 
 def wait(asked: Asked, now: datetime) -> dict[str, Any]:

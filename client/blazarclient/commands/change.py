@@ -273,6 +273,24 @@ class EndLease(One):
         raise exception.IncorrectLease(f"Lease {found.name} has not begun, and cannot be ended; use lease delete")
 
 
+class ConfirmLease(One):
+    """Confirm a lease that was booked with --confirm-within: it is firm from then on"""
+
+    answers = BRIEF
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        add_lease(parser)
+        add_zone(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Confirm it."""
+        zone = now_in(parsed_args).tzinfo or timezone.utc
+        return self.brief(self.library.leases.confirm(self.id_of(parsed_args.id)), zone, parsed_args)
+
+
 class KeepLease(One):
     """Keep a lease that nobody uses from being released, once"""
 

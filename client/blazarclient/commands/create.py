@@ -71,6 +71,7 @@ _PLACES: Mapping[str, str] = {
     "/extend_if_free": "if_free_until",
     "/max_price": "max_price",
     "/keep_hosts": "keep_hosts",
+    "/confirm_within": "confirm_within",
     "/kind": "kind",
 }
 """What the options beyond those of microversion 1.0 say, by their attributes, which are also the keys of a file."""
@@ -144,6 +145,11 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "--max-price", metavar="<amount>", help="book it only if it costs no more, such as 640.00; see --dry-run"
         )
         add_keep_hosts(parser)
+        parser.add_argument(
+            "--confirm-within",
+            metavar="<time>",
+            help="delete it after so long, such as 10m, unless it is confirmed before; see lease confirm",
+        )
         add_reminders(parser)
         parser.add_argument("-F", "--file", metavar="<file>", help="the lease as YAML or JSON; - reads stdin")
         parser.add_argument("--wait", action="store_true", help="wait until it is active; exit code 1 if it fails")
@@ -230,6 +236,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "max_price": parsed_args.max_price,
             "reminders": parsed_args.reminders,
             "keep_hosts": parsed_args.keep_hosts,
+            "confirm_within": parsed_args.confirm_within,
         }
         if given["duration"] and not given["end"]:
             asked = dataclasses.replace(asked, end=None)
@@ -255,6 +262,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             **forms.reminders(asked, now),
             **({} if asked.max_price is None else {"max_price": asked.max_price}),
             **({} if asked.keep_hosts is None else {"keep_hosts": asked.keep_hosts}),
+            **forms.confirmation(asked),
             "reservations": [forms.modern(reservation) for reservation in asked.reservations],
         }
 

@@ -329,6 +329,7 @@ def _in_full(lease: Lease, zone: tzinfo) -> dict[str, str]:
     told |= {"ends_later_if_free": _later(lease.extend_if_free, zone)} if lease.extend_if_free else {}
     told |= {"reminders": describe_reminders(lease.reminders, zone)} if lease.reminders else {}
     told |= {"keep_hosts": "its hosts stay until it starts"} if lease.keep_hosts else {}
+    told |= {"confirm_by": f"{local(lease.confirm_by, zone)}, or it is deleted"} if lease.confirm_by else {}
     told |= {"offered": _offered(lease, lease.transfer, zone)} if lease.transfer else {}
     told["conditions"] = "\n".join(conditions(lease, zone))
     told["reservations"] = "\n".join(line for each in lease.reservations for line in lines_of(each, zone))

@@ -83,6 +83,7 @@ class Leases:
         reminders: Sequence[Mapping[str, Any]] = (),
         max_price: str | None = None,
         keep_hosts: bool | None = None,
+        confirm_within: str | None = None,
     ) -> Lease:
         """Book a lease. NotEnoughResources or LimitExceeded if it is refused.
 
@@ -94,6 +95,7 @@ class Leases:
         itself if nobody else wants its resources. ``reminders``: each with ``at``, as ``-PT2H`` before the end,
         ``text``, and ``from`` where it counts from the other date. ``max_price``: Conflict if it costs more, such as
         ``640.00``. ``keep_hosts``: it does not get others before its start for the sake of another lease.
+        ``confirm_within``, such as ``PT10M``: it is deleted then, unless it is confirmed with ``confirm`` before.
 
         ``time_zone``: an IANA name, for dates without offset and for days of durations. With one ``idempotency_key``
         at most one lease is made, however often and wherever this is called. Uncertain if no answer came after some
@@ -122,7 +124,7 @@ class Leases:
             body["extend_if_free"] = {"until": written(extend_until)}
         if reminders:
             body["reminders"] = [dict(reminder) for reminder in reminders]
-        rest = {"max_price": max_price, "keep_hosts": keep_hosts}
+        rest = {"max_price": max_price, "keep_hosts": keep_hosts, "confirm_within": confirm_within}
         body |= {key: value for key, value in rest.items() if value is not None}
         key = checked(idempotency_key or str(uuid.uuid4()))
         try:
@@ -327,6 +329,10 @@ class Leases:
             if any(fault.code == "reservation.lease_ended" for fault in error.faults):
                 return self.get(lease)
             raise
+
+    def confirm(self, lease: Lease | str) -> Lease:
+        """Confirm a lease that was booked to be; once more changes nothing. Conflict if it is firm, or too late."""
+        return _lease(self._transport.ask("POST", f"{_path(lease)}/confirm"))
 
     def keep(self, lease: Lease | str) -> Lease:
         """Keep a lease that nobody uses from being released. Conflict if nothing threatens it, or a second time."""

@@ -320,6 +320,7 @@ class Lease:
     transfer: Transfer | None = None
     reminders: tuple[Reminder, ...] = ()
     keep_hosts: bool = False
+    confirm_by: datetime | None = None
     price: Price | None = None
     waking: WakingHosts | None = None
     moves_others: int | None = None

@@ -211,6 +211,7 @@ class Proxy(proxy.Proxy):
     update_lease = _of_one(_leases, Leases.change)
     extend_lease = _of_one(_leases, Leases.extend)
     end_lease = _of_one(_leases, Leases.end)
+    confirm_lease = _of_one(_leases, Leases.confirm)
     keep_lease = _of_one(_leases, Leases.keep)
     hold_lease = _of_one(_leases, Leases.hold)
     let_go_lease = _of_one(_leases, Leases.let_go)
