@@ -17,7 +17,7 @@ from blazar.model.base.errors import Conflict, EnforcementUnavailable, NotEnough
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import MOST_NANO, NANO
 from blazar.model.billing.fits import JointLimit, LeaseLimit, PriceLimit, find_longest, list_cheaper_starts
-from blazar.model.billing.ledger import check_planned
+from blazar.model.billing.ledger import DEAREST, check_planned
 from blazar.model.billing.prices import LONGEST, LeasePrice, QuotedLease, quote
 from blazar.model.billing.spending import SpendRoom, find_affordable_start, plan_quoted
 from blazar.model.calendar.allocations import Allocation
@@ -56,9 +56,9 @@ class PriceLimits:
         quoted = self._quoting.describe(lease, allocations, lists)
         price = quote(quoted, lists)
         if most is None or (price is not None and price.value <= Fraction(most)):
-            if price is not None and price.value * NANO > MOST_NANO:
+            if price is not None and price.value * NANO * DEAREST > MOST_NANO:
                 # Of a dry run: the ledger would refuse it.
-                check_planned(plan_quoted(quoted, lists), price.currency)
+                check_planned(plan_quoted(quoted, lists), lists)
             return price
         if price is None:
             if quoted.window.duration > LONGEST:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import InvalidInput, pointer_to
@@ -26,6 +27,9 @@ from blazar.model.energy.book import EnergyBook
 
 HORIZON = timedelta(days=3 * 366)
 """How far ahead the rest of a lease is planned: some last for ever."""
+
+DEAREST = 1000
+"""No factor of hours that nobody uses is as much."""
 
 Planned = Mapping[date, int]
 """What the rest of a lease will cost, by the first day of each month, in 10⁻⁹ of the currency."""
@@ -119,14 +123,29 @@ def _plan_rest(
         yield terms.start.date().replace(day=1), fee
 
 
-def check_planned(planned: Planned, currency: str) -> None:
-    """Raise InvalidInput if a lease costs more in a month than a ledger can keep."""
-    if max(planned.values(), default=0) > MOST_NANO:
+def check_planned(planned: Planned, lists: Sequence[PriceList]) -> None:
+    """Raise InvalidInput if a lease costs more in a month than a ledger can keep, also if nobody uses it.
+
+    ``lists`` are those that were published, in the order of their versions.
+    """
+    most = max(planned.values(), default=0)
+    if most * DEAREST <= MOST_NANO:
+        return
+    dearest: Fraction = max(prices.unused for prices in _list_holding(lists))
+    if most * max(dearest, Fraction(1)) > MOST_NANO:
         raise InvalidInput(
-            f"reservations: the lease would cost more than {MOST_NANO // NANO} {currency} in a month, which cannot be "
-            "charged; ask for less, or tell the operators that their prices are too high",
+            f"reservations: the lease would cost more than {MOST_NANO // NANO} {lists[-1].currency} in a month"
+            f"{', if nobody uses it' if dearest > 1 else ''}, which cannot be charged; ask for less, or tell the "
+            "operators that their prices are too high",
             at=pointer_to(("reservations",)),
         )
+
+
+def _list_holding(lists: Sequence[PriceList]) -> Iterator[PriceList]:
+    """Yield the lists that hold at some time for what is booked now: those that no later one has replaced."""
+    for number, prices in enumerate(lists):
+        if all(later.valid_from > prices.valid_from for later in lists[number + 1 :]):
+            yield prices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -301,7 +301,7 @@ class LedgerWork:
             (account, plan_account(account, became.get(account.lease_id, _NOTHING), self.lists)) for account in open_now
         ]
         for _, months in planned:
-            check_planned(months, currency)
+            check_planned(months, self.lists)
         if self.accounts:
             rows.replace_planned(connection, [account.id for account in self.accounts.values()], planned)
         else:

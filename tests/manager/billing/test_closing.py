@@ -81,6 +81,17 @@ def test_what_costs_more_than_databases_keep_is_refused_and_less_is_booked(world
     assert charged(world) == {"usage used": 99999999 * 92}
 
 
+def test_what_costs_more_than_databases_keep_if_nobody_uses_it_is_refused_too(world):
+    prices = [{"sku": "host", "measure": "host", "per_hour": "99999999"}]
+    # One that was replaced does not count.
+    publish(world, prices=prices, unused="999.00")
+    publish(world, prices=prices, unused="2.00")
+    with pytest.raises(InvalidInput, match=r"more than 9223372036 EUR in a month, if nobody uses it, which"):
+        world.lease(a_host(2), start=HOUR, hours=24)
+    world.lease(a_host(2), start=HOUR, hours=23)
+    assert expected(world) == 99999999 * 46
+
+
 def test_several_measures_of_one_reservation_add_up(world):
     publish(world)
     world.lease(instances(2, vcpus=4), start=HOUR, hours=10)
