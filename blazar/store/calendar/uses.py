@@ -26,8 +26,9 @@ from blazar.model.resources.resource import ResourceKind
 from blazar.store.calendar.occupancy import instant_of, late_use_conditions
 from blazar.store.calendar.timelines import read_blocks
 from blazar.store.resources.catalog import ResourceCatalog
+from blazar.store.sql.among import select_among
 from blazar.store.sql.clock import epoch_seconds
-from blazar.store.sql.rows import ALLOCATION_COLUMNS, CHUNK, AnyRow, allocation_of, chunks, select_among
+from blazar.store.sql.rows import ALLOCATION_COLUMNS, CHUNK, AnyRow, allocation_of, chunks
 from blazar.store.sql.tables import allocations, leases
 
 

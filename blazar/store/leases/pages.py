@@ -35,8 +35,9 @@ from blazar.model.leases.reservation import created_ids
 from blazar.model.leases.states import UNREAD_EVENTS, EventStatus, EventType, LeaseStatus, ReservationStatus
 from blazar.model.leases.stored import gone_of
 from blazar.model.resources.resource import NAMED_KINDS, ResourceKind
+from blazar.store.sql.among import select_among
 from blazar.store.sql.paging import follow_place, order_columns, parse_instant
-from blazar.store.sql.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assemble_leases, select_among
+from blazar.store.sql.rows import EVENT_COLUMNS, LEASE_COLUMNS, RESERVATION_COLUMNS, assemble_leases
 from blazar.store.sql.tables import LEASE_ORDERS, UtcTime, allocations, events, leases, reservations, resources
 from blazar.store.sql.transactions import Transactions
 

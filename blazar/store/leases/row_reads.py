@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from blazar.model.leases.details import EventRow, LeaseRow, LeaseRows, ReservationRow
 from blazar.model.leases.states import HIDDEN_EVENTS
 from blazar.store.leases.leases import read_leases
-from blazar.store.sql.rows import select_among
+from blazar.store.sql.among import select_among
 from blazar.store.sql.tables import events, leases, reservations
 from blazar.store.sql.transactions import Transactions
 

@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, TypeVar
 
-import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Row
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
@@ -137,24 +135,6 @@ def chunks(items: Collection[T]) -> Iterator[list[T]]:
     """Yield items in parts that fit into one condition; one part for all but the largest requests."""
     every = list(items)
     return (every[start : start + CHUNK] for start in range(0, len(every), CHUNK))
-
-
-def select_among(
-    connection: Connection, query: sa.Select[Any], column: sa.Column[Any], values: Collection[Any]
-) -> sa.CursorResult[Any]:
-    """Return the rows of a query in which a column has one of some values.
-
-    The query is one of a few that are built once.
-    """
-    return connection.execute(_narrow(query, column, connection.dialect.name), {"among": list(values)})
-
-
-@cache
-def _narrow(query: sa.Select[Any], column: sa.Column[Any], dialect: str) -> sa.Select[Any]:
-    if dialect == "postgresql":
-        # One array, so that the statement is the same for any number: it is planned once, which is most of its cost.
-        return query.where(column == sa.any_(sa.bindparam("among", type_=ARRAY(column.type))))
-    return query.where(column.in_(sa.bindparam("among", expanding=True)))
 
 
 def assemble_leases(lease_rows: Sequence[Sequence[Any]], reservation_rows: Rows, event_rows: Rows) -> tuple[Lease, ...]:

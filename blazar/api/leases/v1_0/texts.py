@@ -112,10 +112,16 @@ def _merge(shown: str, own: str) -> str:
     """Return an object of what a type gives and of what all reservations have, as one of both."""
     if shown == "{}":
         return f"{{{own}"
-    if any(f'"{key}":' in shown for key in _OWN_KEYS):
+    if _has_own_key(shown):
         # One of its names may be one of ours, which then keeps its place and has our value.
         return encode({**json.loads(shown), **json.loads(f"{{{own}")})
     return f"{shown[:-1]},{own}"
+
+
+@lru_cache(maxsize=1024)
+def _has_own_key(shown: str) -> bool:
+    """Return whether a text may have a key that all reservations have; most are one of the few that are remembered."""
+    return any(f'"{key}":' in shown for key in _OWN_KEYS)
 
 
 def _event(lease_id: str, row: EventRow) -> str:

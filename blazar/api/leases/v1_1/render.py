@@ -43,9 +43,9 @@ _EVENT_CONDITIONS: Mapping[str, tuple[str | None, str | None]] = {
 """The conditions that a failed and a repeated event make."""
 
 
-def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
-    """Return a lease as JSON; of a ``planned`` one, which does not exist, the ids are null."""
-    value = details.lease.as_estimated
+def lease(details: LeaseDetails, view: View, *, planned: bool = False, base: str | None = None) -> Json:
+    """Return a lease as JSON; of a ``planned`` one the ids are null. Who renders many finds the ``base`` URL once."""
+    value, base = details.lease.as_estimated, link("") if base is None else base
     use = value.use
     shown: Json = {
         "id": value.id,
@@ -64,7 +64,7 @@ def lease(details: LeaseDetails, view: View, *, planned: bool = False) -> Json:
         "conditions": list(_conditions(details, view))[:MOST_PARTS],
         "reservations": [_reservation(reservation, details, view) for reservation in value.asked_for],
         "events": [_event(event, details, view) for event in _events_to_show(value.events)],
-        "links": [{"rel": "self", "href": link(f"/v1/leases/{value.id}")}],
+        "links": [{"rel": "self", "href": f"{base}/v1/leases/{value.id}"}],
         "kind": value.kind.value,
         "end_reason": value.end_reason.value if value.end_reason else None,
         "usage": None if use is None else use.usage.value,

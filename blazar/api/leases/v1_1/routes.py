@@ -35,7 +35,8 @@ def index(call: Call) -> Answer:
     known = pages.find(where)
     wanted = lease_filter(query, call.caller, view)
     found = call.manager.leases.page(wanted, query.page("created_at"), tuple(known))
-    read = {one.lease.id: encode(query.only(render.lease(one, view))) for one in found.items}
+    base = link("")
+    read = {one.lease.id: encode(query.only(render.lease(one, view, base=base))) for one in found.items}
     leases = [read[mark.id] if mark.id in read else known[mark] for mark in found.listed]
     # What a lease costs may change without a new mark.
     prices = {one.lease.id: one.price for one in found.items if one.price is not None}
