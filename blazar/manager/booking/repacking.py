@@ -108,18 +108,27 @@ def plan_moves(
     return replace(found, plan=AllocationPlan(allocations, {**rest.generations, **found.plan.generations}))
 
 
-def _do_others_move(runtime: Runtime, requests: Sequence[PlacementRequest]) -> bool:
-    """Tell whether others get other hosts for such requests, which is none while anybody waits for a turn."""
+def _do_others_move(runtime: Runtime, requests: Sequence[PlacementRequest], *, in_line: bool = False) -> bool:
+    """Tell whether others get other hosts for such requests: while anybody waits, only for who is ``in_line``."""
     if not all(request.demand.whole for request in requests) or runtime.settings.repack.mode is RepackMode.OFF:
         return False
-    return not runtime.store.waiting_list.is_anybody_waiting()
+    return in_line or not runtime.store.waiting_list.is_anybody_waiting()
 
 
 def open_moves(
-    runtime: Runtime, lease: Lease, requests: Sequence[PlacementRequest], now: datetime, around: Window
+    runtime: Runtime,
+    lease: Lease,
+    requests: Sequence[PlacementRequest],
+    now: datetime,
+    around: Window,
+    *,
+    in_line: bool = False,
 ) -> HostSearch | None:
-    """Return the search that a booking of whole hosts makes, for any window in ``around``; None if it makes none."""
-    if not requests or not _do_others_move(runtime, requests):
+    """Return the search that a booking of whole hosts makes, for any window in ``around``; None if it makes none.
+
+    ``in_line``: of a lease that waits and has its turn.
+    """
+    if not requests or not _do_others_move(runtime, requests, in_line=in_line):
         return None
     return open_search(runtime, lease, requests, Selectable(lease.project_id), now, around)
 

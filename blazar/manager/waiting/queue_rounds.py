@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -16,17 +16,19 @@ from blazar.calendar.queue.values import QueuePlan as PlanOfList
 from blazar.calendar.timeline import epoch, from_epoch
 from blazar.context import scope
 from blazar.manager.billing.quoting import Quoting
-from blazar.manager.booking.booking import Booker, PlacementRequest, Proposal, Selectable, plan_allocations
+from blazar.manager.booking.booking import Booker, Proposal, Selectable, plan_allocations
+from blazar.manager.booking.repacking import tell_moved
 from blazar.manager.booking.unique_names import check_names
 from blazar.manager.changing.creation import Creation
 from blazar.manager.changing.updates import Updates
-from blazar.manager.common.claims import Claim
 from blazar.manager.common.notifications import ADVANCED, CREATED, PROMISED, TIMED_OUT
 from blazar.manager.common.runtime import Runtime
-from blazar.manager.outbox.enforcement_check import EnforcementCheck, Examined
+from blazar.manager.outbox.enforcement_check import EnforcementCheck
 from blazar.manager.queue import waiting_leases as waiting
 from blazar.manager.queue.snapshot import QueueSnapshot, WaitingLease
 from blazar.manager.queue.waiting_leases import note_wait
+from blazar.manager.waiting.granted_leases import GrantedLease, examine_grant, group_resources, window_of
+from blazar.manager.waiting.line_moves import find_turn_by_moves, plan_turn
 from blazar.manager.waiting.news import QueueRound, find_news, tell_too_late
 from blazar.model.base.errors import (
     BlazarError,
@@ -57,17 +59,6 @@ DAILY = timedelta(hours=1)
 
 UNDER_WAY = timedelta(seconds=20)
 """How long other managers wait for what a plan grants to be booked: then they make another plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class _GrantedLease:
-    """A lease whose turn it is: what a plan of this version of the list grants it, and when it will probably start."""
-
-    wanted: WaitingLease
-    grant: Grant
-    claim: Claim
-    turn: int
-    estimate: datetime
 
 
 class QueueRounds:
@@ -101,11 +92,14 @@ class QueueRounds:
         for blocked in plan.blocked:
             if blocked.lease_id in round_.denied:
                 self._add_failed_try(round_.wanted[blocked.lease_id], TryFailure.DENIED, blocked.reason)
-        if plan.start_now or plan.promise or plan.advance:
+        by_moves = find_turn_by_moves(self._runtime, snapshot, plan)
+        if plan.start_now or plan.promise or plan.advance or by_moves:
             # If this manager dies now, another one makes the next plan soon.
             due_at = snapshot.now + UNDER_WAY
             state = self._runtime.store.waiting_list.record_plan(state, due_at=due_at, updates=())
         try:
+            if by_moves is not None:
+                self._grant_by_moves(round_, *by_moves, state)
             # First, as what they leave may be granted to others.
             if self._advance_all(round_, snapshot, plan, state) and self._grant_all(round_, snapshot, plan, state):
                 self._tell(snapshot, plan, state, round_)
@@ -115,7 +109,7 @@ class QueueRounds:
 
     def _find_denial(self, round_: QueueRound, waiter: Waiter, grant: Grant, _: Sequence[Grant]) -> str | None:
         """Return why a grant costs too much, or enforcement denies it, or cannot be asked; None if it grants it."""
-        wanted, window = round_.wanted[waiter.lease_id], _window(grant)
+        wanted, window = round_.wanted[waiter.lease_id], window_of(grant)
         most = None if wanted.lease.wait is None else wanted.lease.wait.max_price
         if most is None and not self._runtime.enforcement.enabled:
             return None
@@ -131,7 +125,7 @@ class QueueRounds:
         check = EnforcementCheck(self._runtime)
         round_.checks[waiter.lease_id] = check
         try:
-            check.check(_examine(wanted, window, allocations))
+            check.check(examine_grant(wanted, window, allocations))
         except BlazarError as error:
             if isinstance(error, UsageDenied):
                 round_.denied.add(waiter.lease_id)
@@ -147,11 +141,26 @@ class QueueRounds:
             round_.moved += self._advance(promised[grant.lease_id], grant, turn=state.version)
         return True
 
+    def _grant_by_moves(self, round_: QueueRound, waiter: Waiter, grant: Grant, state: ListState) -> None:
+        """Grant what the first in line gets because others leave their hosts. PlanSuperseded."""
+        if self._stopping.is_set() or self._find_denial(round_, waiter, grant, ()) is not None:
+            return
+        wanted, check = round_.wanted[waiter.lease_id], round_.checks.get(waiter.lease_id)
+        try:
+            if self._grant(wanted, grant, check, turn=state.version, estimate=from_epoch(grant.start), moves=True):
+                round_.granted.add(waiter.lease_id)
+        except PlanSuperseded:
+            raise
+        except BlazarError as error:
+            self._note_refusal(round_, wanted, error)
+
     def _grant_all(self, round_: QueueRound, snapshot: QueueSnapshot, plan: PlanOfList, state: ListState) -> bool:
         """Grant what is planned; return whether that was not interrupted. PlanSuperseded."""
         for grant in (*plan.start_now, *plan.promise):
             if self._stopping.is_set():
                 return False
+            if grant.lease_id in round_.granted:
+                continue
             wanted, check = round_.wanted[grant.lease_id], round_.checks.get(grant.lease_id)
             estimate = from_epoch(snapshot.expected(wanted.lease, grant.start))
             try:
@@ -221,7 +230,7 @@ class QueueRounds:
 
         Return whether it was. ``turn`` is the version of the list: PlanSuperseded if another plan was carried out.
         """
-        window = _window(grant)
+        window = window_of(grant)
         earlier = lease.window.start - window.start
         change = LeaseChange(
             start=window.start,
@@ -289,15 +298,22 @@ class QueueRounds:
             runtime.notifier.notify(TIMED_OUT, saved)
 
     def _grant(
-        self, wanted: WaitingLease, grant: Grant, check: EnforcementCheck | None, *, turn: int, estimate: datetime
+        self,
+        wanted: WaitingLease,
+        grant: Grant,
+        check: EnforcementCheck | None,
+        *,
+        turn: int,
+        estimate: datetime,
+        moves: bool = False,
     ) -> bool:
         """Book what a lease gets, and prepare it; return False if it has stopped waiting. BlazarError.
 
         ``turn`` is the version of the list: PlanSuperseded if another plan was carried out since. ``estimate`` is when
-        it will probably start.
+        it will probably start. ``moves``: others get other hosts for it.
         """
         runtime, claim = self._runtime, self._runtime.claims.new()
-        granted = _GrantedLease(wanted, grant, claim, turn, estimate)
+        granted = GrantedLease(wanted, grant, claim, turn, estimate, moves)
         try:
             done = self._booker.book(partial(self._propose, granted), checks=() if check is None else (check,))
         except _StoppedWaiting:
@@ -305,6 +321,8 @@ class QueueRounds:
         with runtime.claims.held(claim), scope(limit=runtime.settings.request_limit):
             created = self._creation.prepare(done.leases[0], done.found, claim)
         runtime.notifier.notify(CREATED, created)
+        if done.commit is not None:
+            tell_moved(runtime, done.commit.leases[1:])
         note_wait(wanted.lease, "granted", runtime.clock.now())
         if created.is_promised:
             runtime.notifier.notify(PROMISED, created)
@@ -312,13 +330,36 @@ class QueueRounds:
         runtime.signals.events_due()
         return True
 
-    def _propose(self, granted: _GrantedLease, attempt: int) -> Proposal[AllocationPlan]:
+    def _propose(self, granted: GrantedLease, attempt: int) -> Proposal[AllocationPlan]:
         """Propose what a lease gets. NotEnoughResources; _StoppedWaiting if it does not wait any more."""
         runtime, wanted, now = self._runtime, granted.wanted, self._runtime.clock.now()
-        window, chosen = _window(granted.grant), group_resources(granted.grant, wanted.requests)
+        window = window_of(granted.grant)
         check_names(runtime, replace(wanted.lease, window=window))
-        plan = plan_allocations(
-            runtime,
+        moved: Sequence[LeaseWrite] = ()
+        if granted.moves:
+            found = plan_turn(runtime, wanted, window, now)
+            plan, moved = found.plan, found.moved
+        else:
+            plan = self._plan_as_chosen(granted, window, now, attempt)
+        lease = runtime.store.leases.one(wanted.lease.id)
+        if lease.status is not LeaseStatus.WAITING:
+            raise _StoppedWaiting
+        token = granted.claim.token
+        after = waiting.grant(lease, window, estimate=granted.estimate, token=token, now=now, until=now)
+        commit = Commit(
+            [LeaseWrite(lease, after, plan.allocations), *moved],
+            at=now,
+            generations=plan.generations,
+            most=limit_prices([lease.id], None if lease.wait is None else lease.wait.max_price),
+            turn=granted.turn,
+        )
+        return Proposal(plan, commit, (examine_grant(wanted, window, plan.allocations),), granted.claim)
+
+    def _plan_as_chosen(self, granted: GrantedLease, window: Window, now: datetime, attempt: int) -> AllocationPlan:
+        wanted = granted.wanted
+        chosen = group_resources(granted.grant, wanted.requests)
+        return plan_allocations(
+            self._runtime,
             wanted.lease.id,
             window,
             [
@@ -331,39 +372,7 @@ class QueueRounds:
             attempt=attempt,
             is_new=True,
         )
-        lease = runtime.store.leases.one(wanted.lease.id)
-        if lease.status is not LeaseStatus.WAITING:
-            raise _StoppedWaiting
-        token = granted.claim.token
-        after = waiting.grant(lease, window, estimate=granted.estimate, token=token, now=now, until=now)
-        commit = Commit(
-            [LeaseWrite(lease, after, plan.allocations)],
-            at=now,
-            generations=plan.generations,
-            most=limit_prices([lease.id], None if lease.wait is None else lease.wait.max_price),
-            turn=granted.turn,
-        )
-        return Proposal(plan, commit, (_examine(wanted, window, plan.allocations),), granted.claim)
-
-
-def _window(grant: Grant) -> Window:
-    return Window(from_epoch(grant.start), from_epoch(grant.end))
-
-
-def _examine(wanted: WaitingLease, window: Window, allocations: Collection[Allocation]) -> Examined:
-    """Return what enforcement has to allow of a lease that gets these allocations for a window."""
-    lease = replace(wanted.lease, window=window)
-    most = None if lease.wait is None else lease.wait.max_price
-    return Examined(Actor(lease.user_id, lease.project_id), lease, allocations, max_price=most)
 
 
 class _StoppedWaiting(Exception):
     """The lease does not wait any more."""
-
-
-def group_resources(grant: Grant, requests: Sequence[PlacementRequest]) -> dict[str, frozenset[int]]:
-    """Return the resources of a grant, by reservation."""
-    return {
-        request.reservation_id: frozenset(part.resource_id for part in grant.parts if part.demand == number)
-        for number, request in enumerate(requests)
-    }

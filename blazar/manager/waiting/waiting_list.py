@@ -24,7 +24,8 @@ from blazar.manager.common.notifications import TIMED_OUT, WAITING
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.queue import waiting_leases as waiting
 from blazar.manager.queue.snapshot import QueueSnapshot, SnapshotReader
-from blazar.manager.waiting.queue_rounds import QueueRounds, group_resources
+from blazar.manager.waiting.granted_leases import group_resources
+from blazar.manager.waiting.queue_rounds import QueueRounds
 from blazar.model.base.clock import spell, zulu
 from blazar.model.base.errors import NotEnoughResources, OthersWait, StaleCalendar, StaleLease
 from blazar.model.leases.lease import Lease
