@@ -249,12 +249,12 @@ def test_a_host_booked_by_others_meanwhile_is_decided_on_again(world):
     (theirs,) = world.hosts_of(other)
     commit, tries = world.store.bookings.commit, []
 
-    def beaten(wanted):
+    def beaten(wanted, **more):
         if not tries:
             tries.append(1)
             world.manager = world.another_manager()
             world.lease(a_host(needs=json.dumps(["==", "$hypervisor_hostname", theirs])), start=2 * HOUR, hours=1)
-        return commit(wanted)
+        return commit(wanted, **more)
 
     world.store.bookings.commit = beaten
     with pytest.raises(NotEnoughResources):
