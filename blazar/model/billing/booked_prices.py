@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.window import Window
@@ -61,7 +61,8 @@ def list_costs(
     if totals.account.state is AccountState.CLOSED or begin >= start or facts.is_handed_over:
         return
 
-    def find_cost(at: datetime) -> int:
+    def find_cost(before_start: int) -> int:
+        at = start - timedelta(seconds=before_start)
         window = Window(start, totals.account.booked_until)
         change = BilledChange(before=window, after=window, at=at, given_back_at=at)
         closing = change_account(totals.account, change, facts, LeaseFacts(), lists)

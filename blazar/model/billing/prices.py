@@ -225,14 +225,14 @@ def _list_cancellation(
     start = quoted.window.start
     if quoted.booked_at >= start:
         return iter(())
-    whole, begin = _add_rounded(times), epoch(start)
+    whole = _add_rounded(times)
     used = [one for one in lists if one.version in whole or one is first]
 
-    def find_cost(at: datetime) -> int:
+    def find_cost(before_start: int) -> int:
         # As ``rate`` does: what is given back of a line is rounded once.
         cost = 0
         for one in used:
-            share = one.find_share(begin - epoch(at))
+            share = one.find_share(before_start)
             if not share:
                 continue
             over, under = share.as_integer_ratio()
@@ -263,26 +263,25 @@ def _add_rounded(times: _Times) -> Mapping[int, Sequence[tuple[int, int]]]:
 
 
 def list_cancellation(
-    ahead: Window | None, lists: Sequence[PriceList], decimals: int, find_cost: Callable[[datetime], int]
+    ahead: Window, lists: Sequence[PriceList], decimals: int, find_cost: Callable[[int], int]
 ) -> Iterator[CancellationCost]:
-    """Yield what it costs to cancel a lease, and until when, in the time before its start; None: there is none.
+    """Yield what it costs to cancel a lease, and until when, in the time before its start.
 
-    ``find_cost`` returns what giving it back at an instant costs, not rounded.
+    ``find_cost`` returns what giving it back so many seconds before its start costs, not rounded.
     """
-    if ahead is None:
-        return
-    start, begin = ahead.end, ahead.start
+    seconds = epoch(ahead.end) - epoch(ahead.start)
     lengths = {entry.before_start for one in lists for entry in one.cancellation if entry.before_start is not None}
-    seconds = epoch(start) - epoch(begin)
-    edges = [start - timedelta(seconds=length) for length in sorted(lengths, reverse=True) if length < seconds]
-    last: CancellationCost | None = None
-    for since, until in zip([begin, *edges], [*edges, start], strict=True):
-        amount = show_amount(find_cost(since), decimals)
-        if last is not None and last.amount != amount:
-            yield last
-        last = CancellationCost(until, amount)
-    if last is not None:
-        yield last
+    edges = [length for length in sorted(lengths, reverse=True) if length < seconds]
+    cost = find_cost(seconds)
+    # Instants and texts are made of what is shown only.
+    amount = show_amount(cost, decimals)
+    for edge in edges:
+        if (following := find_cost(edge)) == cost:
+            continue
+        cost, before = following, amount
+        if (amount := show_amount(cost, decimals)) != before:
+            yield CancellationCost(ahead.end - timedelta(seconds=edge), before)
+    yield CancellationCost(ahead.end, amount)
 
 
 def show_amount(nano: int, decimals: int) -> str:

@@ -152,9 +152,9 @@ class LedgerWork:
     def _read_facts(self) -> Mapping[str, LeaseFacts]:
         """Return the facts as they are now; those of new leases are known."""
         new = self._list_new()
-        found = dict(read_facts(self.connection, [w.after.id for w in self.writes if w.after.id not in new]))
-        for lease_id in new:
-            found[lease_id] = LeaseFacts(tuple(self._booked.get(lease_id, ())))
+        found = {lease_id: LeaseFacts(tuple(self._booked.get(lease_id, ()))) for lease_id in new}
+        if others := [write.after.id for write in self.writes if write.after.id not in new]:
+            found |= read_facts(self.connection, others)
         return found
 
     def _list_new(self) -> Collection[str]:
@@ -288,14 +288,16 @@ class LedgerWork:
         return self.accounts[others[0].after.id] if others else None
 
     def _write(self, became: Mapping[str, LeaseFacts]) -> None:
-        connection = self.connection
-        if not rows.save_accounts(connection, self._changed):
+        connection, currency = self.connection, self.lists[-1].currency
+        # A new lease has nothing but an account that is opened.
+        if self._changed and not rows.save_accounts(connection, self._changed):
             raise StaleLease("the lease is being charged at the moment")
-        rows.delete_accounts(connection, [account.id for account in self._removed])
+        if self._removed:
+            rows.delete_accounts(connection, [account.id for account in self._removed])
         rows.insert_accounts(connection, self._opened)
-        regions = {id_: region for facts in became.values() for id_, region in facts.regions.items()}
-        currency = self.lists[-1].currency
-        rows.insert_charges(connection, self._closings, regions, currency=currency, at=self.commit.at)
+        if self._closings:
+            regions = {id_: region for facts in became.values() for id_, region in facts.regions.items()}
+            rows.insert_charges(connection, self._closings, regions, currency=currency, at=self.commit.at)
         open_now = [*(after for _, after in self._changed), *self._opened]
         planned = [
             (account, plan_account(account, became.get(account.lease_id, _NOTHING), self.lists)) for account in open_now
