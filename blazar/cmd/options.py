@@ -290,7 +290,8 @@ ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
         "enabled_filters",
         default=[],
         help="Filters that check every new and every changed lease, in this order: MaxLeaseDurationFilter, "
-        "MaxConcurrentLeasesFilter, MaxUnitsFilter, ResourceHoursFilter, StartWindowFilter, ExternalServiceFilter, or "
+        "MaxConcurrentLeasesFilter, MaxUnitsFilter, ResourceHoursFilter, SpendFilter, StartWindowFilter, "
+        "ExternalServiceFilter, or "
         "the name of an entry point in blazar.enforcement.filters.",
     ),
     cfg.ListOpt(

@@ -12,7 +12,9 @@ from oslo_config import cfg
 
 from blazar.cmd import assemble, config
 from blazar.cmd.config import ConfigurationError
+from blazar.cmd.options import ENFORCEMENT_OPTIONS
 from blazar.enforcement import CloudIdentity, Occasion
+from blazar.enforcement.enforcement import BUILTIN
 from blazar.enforcement.external import CHECK_CREATE, CHECK_UPDATE, ExternalServiceFilter
 from blazar.model.base import plugins
 from blazar.model.base.errors import UsageDenied
@@ -49,6 +51,11 @@ def test_filters_come_in_their_order_with_what_is_set_for_them(tmp_path):
     assert [type(each).__name__ for each in made] == names.split(",")
     with pytest.raises(UsageDenied, match="the limit is 1 hour"):
         made[1].check(asking(a_view(hours(1, 3))))
+
+
+def test_the_option_names_all_filters_of_our_own():
+    (option,) = (one for one in ENFORCEMENT_OPTIONS if one.name == "enabled_filters")
+    assert [name for name in BUILTIN if name not in option.help] == []
 
 
 def test_an_unknown_filter_is_refused_with_the_names_of_those_there_are(tmp_path):
