@@ -266,6 +266,11 @@ def test_a_month_to_come_says_what_is_booked_against_its_budget(budgeted, page_o
     dialog.get_by_role("button", name="+ 1 week").click()
     expect(dialog.get_by_text("Would be refused: the project would have to pay 134.40 EUR more")).to_be_visible()
     expect(dialog.get_by_text("This fits")).to_have_count(0)
+    # How long it may be is a click.
+    dialog.get_by_role("button", name=re.compile("^Until ")).click()
+    expect(dialog.get_by_text("This fits: ")).to_be_visible()
+    expect(dialog.get_by_text("87.00 EUR more.")).to_be_visible()
+    assert serious(page) == []
     # What would be too much is refused in the page's words and zone, whatever that is.
     far = page_of(
         f"{budgeted}?start={first:%Y-%m-%dT09:00:00Z}&end={first:%Y-%m}-20T09:00:00Z", ALICE, timezone_id="Asia/Tokyo"

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Price } from "../src/api/types.ts";
 import { loadTemporal } from "../src/time/zone.ts";
-import { cheaperOf, shortened, grantedOf } from "../src/words/fits.ts";
+import { cheaperOf, grantedOf, latestEndOf, shortened } from "../src/words/fits.ts";
 import {
   cancellationSteps,
   costOf,
@@ -92,4 +92,15 @@ test("what a limit would grant is an alternative of the question", () => {
   const hour = { start_date: "2030-05-02T08:00:00Z", end_date: "2030-05-02T09:00:00Z" };
   assert.equal(shortened({ ...hour, change: "duration" }).end_date, "2030-05-02T08:59:00Z");
   assert.equal(shortened({ ...hour, change: "time" }).end_date, "2030-05-02T09:00:00Z");
+});
+
+test("of a later end that a limit refuses the latest that it would grant is known", () => {
+  const lease = { start: Date.parse("2030-05-02T08:00:00Z"), end: Date.parse("2030-05-02T10:00:00Z") };
+  const latest = (fits: Record<string, number | string>) => latestEndOf({ measure: "EUR", fits }, lease);
+  assert.equal(latest({ duration_seconds: 10_830 }), Date.parse("2030-05-02T11:00:00Z"));
+  assert.equal(latest({ end_date: "2030-05-02T11:30:00Z" }), Date.parse("2030-05-02T11:30:00Z"));
+  // What it has is no advice, nor are fewer.
+  assert.equal(latest({ duration_seconds: 7200 }), null);
+  assert.equal(latest({ amount: 3 }), null);
+  assert.equal(latestEndOf(undefined, lease), null);
 });

@@ -29,6 +29,16 @@ export function PageHead({
   );
 }
 
+/** After a refusal: what would be granted, each a button. */
+export function Instead({ children }: { children: ComponentChildren }) {
+  return (
+    <div class="stack instead">
+      <p>This would do:</p>
+      <p class="row">{children}</p>
+    </div>
+  );
+}
+
 /** A page or list with nothing in it: what it is for, and the first step. */
 export function Empty({
   title,

@@ -19,6 +19,13 @@ export function grantedOf(data: Data, window: { start: number; end: number }, si
   return Array.isArray(found) ? (found as unknown as Fit[]) : withinLimit(data, window, single);
 }
 
+/** Returns the latest end of a lease, in milliseconds, that a refusal for a limit says would be granted; null: none. */
+export function latestEndOf(data: Data, lease: { start: number; end: number }): number | null {
+  const found = grantedOf(data, lease, false).find(({ change }) => change === "duration");
+  const end = found === undefined ? 0 : Math.floor(Date.parse(found.end_date) / 60_000) * 60_000;
+  return end > lease.end ? end : null;
+}
+
 /** Returns what a refusal for a limit says that would be granted in place of a window; `single`: of one reservation. */
 function withinLimit(data: Data, window: { start: number; end: number }, single: boolean): Fit[] {
   const fits = (data?.fits ?? {}) as { [key: string]: Json };

@@ -7,9 +7,12 @@ import type { LeaseChange } from "../../api/change.ts";
 import { Refused } from "../../api/errors.ts";
 import { info, may } from "../../api/session.ts";
 import type { Lease } from "../../api/types.ts";
+import { Instead } from "../../parts/basics.tsx";
 import { useSettled } from "../../parts/settled.tsx";
+import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
+import { latestEndOf } from "../../words/fits.ts";
 import { isNothing, money } from "../../words/money.ts";
 import { cancellationSteps, cancellingOf, differenceInWords } from "../../words/price.ts";
 import { withinSentence } from "../../words/refusal.ts";
@@ -72,6 +75,8 @@ export interface ChangeCost {
   words: string | null;
   /** Why it would be refused: what it costs is not looked at where the service says whether it fits. */
   denied: string | null;
+  /** The refusal itself. */
+  error: unknown;
 }
 
 /** Asks what a change costs before it is sent. */
@@ -81,12 +86,33 @@ export function useCostOfChange(lease: Lease, change: LeaseChange | null): Chang
   const { name: _, reminders: __, before_end_date: ___, ...asked } = change ?? {};
   const path = `v1/leases/${lease.id}?dry_run=true`;
   const found = useAsked<{ lease: Lease }>(path, costs && settled ? asked : null, 60, "PUT");
-  if (found.loading) return { words: null, denied: null };
+  if (found.loading) return { words: null, denied: null, error: null };
   const denied =
     found.error instanceof Refused && found.error.has("limit_exceeded")
       ? found.error.faults.map(({ detail }) => withinSentence(detail, zone.value, present.value)).join("; ")
       : null;
-  return { words: differenceInWords(found.data?.lease.price), denied };
+  return { words: differenceInWords(found.data?.lease.price), denied, error: found.error };
+}
+
+interface GrantedEndProps {
+  error: unknown;
+  lease: Lease;
+  /** Takes an end, in milliseconds. */
+  onTake: (end: number) => void;
+}
+
+/** After a later end was refused for a limit: the latest one that would be granted. */
+export function GrantedEnd({ error, lease, onTake }: GrantedEndProps) {
+  const window = { start: Date.parse(lease.start_date), end: Date.parse(lease.end_date) };
+  const end = error instanceof Refused ? latestEndOf(error.data("limit_exceeded"), window) : null;
+  if (end === null) return null;
+  return (
+    <Instead>
+      <button type="button" onClick={() => onTake(end)}>
+        Until {spoken(end, zone.value, present.value)}
+      </button>
+    </Instead>
+  );
 }
 
 /** Says what a change costs; nothing where that is not known. */

@@ -15,7 +15,7 @@ import { duration, moment, spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { addDays, toWire, zone } from "../../time/zone.ts";
 import { withinSentence } from "../../words/refusal.ts";
-import { CostOfChange } from "./cost.tsx";
+import { CostOfChange, GrantedEnd } from "./cost.tsx";
 import { Fits } from "./fits.tsx";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
 
@@ -115,10 +115,19 @@ export function ExtendDialog(props: LeaseDialogProps & { proposedEnd?: number | 
           lease={attempt.seen}
           change={later && !refused ? { end_date: toWire(chosen) } : null}
           yes={later ? `This fits: ${duration(chosen - ends)} longer.` : ""}
+          onTake={setChosen}
         />
       )}
       <ChangedNote error={attempt.error} />
       <FormErrors sentences={others} />
+      <GrantedEnd
+        error={refused}
+        lease={attempt.seen}
+        onTake={(end) => {
+          attempt.edited();
+          setChosen(end);
+        }}
+      />
     </Dialog>
   );
 }

@@ -9,7 +9,7 @@ import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { withinSentence } from "../../words/refusal.ts";
-import { CostLine, useCostOfChange } from "./cost.tsx";
+import { CostLine, GrantedEnd, useCostOfChange } from "./cost.tsx";
 
 export interface FitsProps {
   lease: Lease;
@@ -17,16 +17,18 @@ export interface FitsProps {
   change: LeaseChange | null;
   /** Said if it fits. */
   yes: string;
+  /** Takes the latest end that would be granted, in milliseconds, where only the end moves. */
+  onTake?: (end: number) => void;
 }
 
 /** Asks the service, and says what it answers, also what the change costs. */
-export function Fits({ lease, change, yes }: FitsProps) {
+export function Fits({ lease, change, yes, onTake }: FitsProps) {
   // While a field shows what is no value, nothing of it is known.
   const settled = useSettled();
   const question = change && settled ? questionOf(lease, change) : null;
   const asked = useAsked<{ availability: Availability }>("v1/availability", question);
   const found = asked.loading ? undefined : asked.data?.availability;
-  const { words, denied } = useCostOfChange(lease, change);
+  const { words, denied, error } = useCostOfChange(lease, change);
   const lacking =
     asked.loading || asked.error ? null : found && refusalOf(found, question !== null && !question.start_date);
   const refusal = lacking ?? (denied === null ? null : `Would be refused: ${denied}.`);
@@ -36,6 +38,7 @@ export function Fits({ lease, change, yes }: FitsProps) {
       <p class={asked.error || refusal ? "preview bad" : "preview"} role="status">
         {text}
       </p>
+      {onTake && <GrantedEnd error={error} lease={lease} onTake={onTake} />}
       <CostLine words={words} />
     </>
   );

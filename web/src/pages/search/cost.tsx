@@ -6,6 +6,7 @@ import { useRef } from "preact/hooks";
 import { useAsked } from "../../api/ask.ts";
 import { Refused } from "../../api/errors.ts";
 import type { Lease, Opening, Price } from "../../api/types.ts";
+import { Instead } from "../../parts/basics.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { useSettled } from "../../parts/settled.tsx";
 import { spoken } from "../../time/format.ts";
@@ -158,17 +159,14 @@ export function Affordable({ error, question, plan, onTake }: AffordableProps) {
   if (fits.length === 0) return null;
   const currency = error instanceof Refused ? error.data("price_exceeds_maximum")?.currency : undefined;
   return (
-    <div class="stack instead">
-      <p>This would do:</p>
-      <p class="row">
-        {fits.map((one) => (
-          <button key={one.change} type="button" onClick={() => onTake(one)}>
-            {alternativeInWords(one, question)}
-            {one.price !== undefined && ` (${money(one.price, one.currency ?? String(currency ?? ""))})`}
-          </button>
-        ))}
-      </p>
-    </div>
+    <Instead>
+      {fits.map((one) => (
+        <button key={one.change} type="button" onClick={() => onTake(one)}>
+          {alternativeInWords(one, question)}
+          {one.price !== undefined && ` (${money(one.price, one.currency ?? String(currency ?? ""))})`}
+        </button>
+      ))}
+    </Instead>
   );
 }
 
