@@ -130,6 +130,13 @@ def hand_on(world: World) -> None:
     world.run_to(NOON + 4 * HOUR)
 
 
+def confirm(world: World) -> None:
+    lease = world.lease(start=HOUR, confirm=HOUR / 6)
+    world.lease(start=HOUR, confirm=HOUR / 6)
+    world.manager.leases.confirm(lease.id)
+    world.run_to(NOON + HOUR)
+
+
 def move(world: World) -> None:
     world.register_addresses(101, 102)
     lease = world.lease(a_host(), addresses(1), start=HOUR)
@@ -157,6 +164,7 @@ WALKS: Mapping[Callable[[World], None], frozenset[str]] = {
     use: frozenset({"usage", "used_at", "release_at", "held"}),
     repeat: frozenset({"series_id", "recurrence_id"}),
     hand_on: frozenset({"project_id", "user_id", "transfer", "reservations/max"}),
+    confirm: frozenset({"confirm_by", "end_reason"}),
     move: frozenset({"reservations/region", "reservations/use/addresses"}),
 }
 """What is done, and what of what is shown is seen to change by it."""
