@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators should know of PCI aliases and cards: aliases that overlap, that no host serves, and wide hosts."""
+"""What operators should know of cards: aliases that overlap, what no host serves, wide hosts, and quotas of Nova."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from blazar.cmd import assemble
 from blazar.model.base.errors import BlazarError
-from blazar.model.calendar.cards import Cards
+from blazar.model.calendar.cards import Cards, CardSource
 from blazar.model.resources.pools import DECLARED
 from blazar.model.resources.resource import HOST, Resource
-from blazar.resources.hosts.options import HostSettings
+from blazar.resources.hosts.gpus import NO_MODELS, GpuModels
+from blazar.resources.hosts.options import UNIFIED_LIMITS, HostSettings
 from blazar.resources.hosts.pci_aliases import PciAliases
 from blazar.store.store import Store
 
@@ -22,28 +23,44 @@ WIDE = 8
 
 
 def read_card_advice(conf: cfg.ConfigOpts) -> list[str]:
-    """Return a sentence for each thing about the configured aliases that operators should mend or know."""
+    """Return a sentence for each thing about cards and Nova's quotas that operators should mend or know."""
+    refused = _list_refusing_quotas(conf)
     try:
-        aliases = HostSettings.configured(conf).pci
+        chosen = HostSettings.configured(conf)
     except BlazarError:
         # The check of plugins tells it.
-        return []
-    if not aliases.specs:
-        return []
+        return refused
+    if not chosen.pci.specs and not chosen.gpus.sources:
+        return refused
     try:
         hosts = Store(assemble.database_engine(conf)).resources.of_kind(HOST)
     except (BlazarError, SQLAlchemyError):
         # The check of the database tells it.
         hosts = ()
-    return list_card_advice(aliases, hosts)
+    return [*refused, *list_card_advice(chosen.pci, hosts, chosen.gpus)]
 
 
-def list_card_advice(aliases: PciAliases, hosts: Collection[Resource]) -> list[str]:
-    """Return a sentence for each thing about aliases and the cards of registered hosts."""
+def _list_refusing_quotas(conf: cfg.ConfigOpts) -> list[str]:
+    """Return what is wrong with the quotas of Nova; nothing where its file is another one."""
+    if conf.quota.driver != UNIFIED_LIMITS or conf.quota.unified_limits_resource_strategy != "ignore":
+        return []
+    return [
+        "[quota] unified_limits_resource_strategy is ignore: Nova refuses servers of resource classes that have no "
+        "limit and are not in unified_limits_resource_list, as those of reservations; set it to require in nova.conf"
+    ]
+
+
+def list_card_advice(aliases: PciAliases, hosts: Collection[Resource], models: GpuModels = NO_MODELS) -> list[str]:
+    """Return a sentence for each thing about aliases, models, and the cards of registered hosts."""
     overlaps = [_describe_overlap(aliases, *pair) for pair in aliases.find_overlaps()]
     served = _count_serving(aliases, hosts) if hosts else {}
     missing = [name for name, count in sorted(served.items()) if not count]
     absent = [_describe_missing(aliases, name) for name in missing]
+    absent += [
+        f"no registered host has the resource class {name} of the GPU model {model}, which cannot be reserved; correct "
+        f"[nova] gpu_models, or register hosts with it"
+        for model, name in (_list_unserved(models, hosts) if hosts else ())
+    ]
     wide = sorted(host.name for host in hosts if any(pool.providers >= WIDE for pool in host.pools))
     if wide:
         absent.append(
@@ -64,6 +81,13 @@ def _count_serving(aliases: PciAliases, hosts: Collection[Resource]) -> Mapping[
             continue
         found[name] = sum(1 for host in hosts if all(_has(host, cards) for cards in wanted))
     return found
+
+
+def _list_unserved(models: GpuModels, hosts: Collection[Resource]) -> list[tuple[str, str]]:
+    """Return the models that are a class which no host has, with the class; those of aliases are told by alias."""
+    classes = [(model, name) for model, (way, name) in sorted(models.sources.items()) if way == "class"]
+    wanted = {name: Cards(name, 1, source=CardSource.AMOUNT) for _, name in classes}
+    return [(model, name) for model, name in classes if not any(_has(host, wanted[name]) for host in hosts)]
 
 
 def _has(host: Resource, cards: Cards) -> bool:

@@ -356,6 +356,7 @@ GROUPS: dict[str, list[cfg.Opt]] = {
     "notifications": NOTIFICATION_OPTIONS,
     "nova": [*hosts.NOVA_OPTIONS, *cloud.NOVA_OPTIONS],
     "pci": hosts.PCI_OPTIONS,
+    "quota": hosts.QUOTA_OPTIONS,
     hosts.SECTION: hosts.HOST_OPTIONS,
     "placement": cloud.PLACEMENT_OPTIONS,
     redfish.SECTION: redfish.OPTIONS,

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from blazar.cmd.card_advice import list_card_advice
+from blazar.cmd import config
+from blazar.cmd.card_advice import list_card_advice, read_card_advice
 from blazar.cmd.status import main
 from blazar.model.base.amounts import Amounts
 from blazar.model.resources.pools import PCI, CardPool
+from blazar.resources.hosts.gpus import GpuModels
 from blazar.resources.hosts.pci_aliases import PciAliases, parse_alias
 from blazarconformance.databases import new_sqlite
 from tests.builders import a_host
@@ -63,6 +65,30 @@ def test_hosts_with_many_equal_cards_are_told():
     (told,) = advice(A100, hosts=[host_of(8), replace(host_of(9), name="other")])
     assert told.startswith("host node-1 and 1 more has 8 or more equal cards: ")
     assert "max_allocation_candidates" in told
+
+
+def test_a_model_of_a_class_that_no_host_has_is_told():
+    models = GpuModels.of({"A16": "class/VGPU"}, PciAliases())
+    (told,) = list_card_advice(PciAliases(), [a_host(1)], models)
+    assert told.startswith("no registered host has the resource class VGPU of the GPU model A16, ")
+    host = replace(a_host(1), pools=(CardPool("VGPU", 4),), capacity=Amounts.of({"VGPU": 4}))
+    assert list_card_advice(PciAliases(), [host], models) == []
+    assert list_card_advice(PciAliases(), [], models) == []
+
+
+@pytest.mark.parametrize(
+    ("driver", "strategy", "refused"),
+    [
+        ("nova.quota.UnifiedLimitsDriver", "ignore", True),
+        ("nova.quota.UnifiedLimitsDriver", "require", False),
+        ("nova.quota.DbQuotaDriver", "ignore", False),
+    ],
+)
+def test_limits_of_nova_that_refuse_servers_of_reservations_are_told(tmp_path, driver, strategy, refused):
+    lines = ("[quota]", f"driver = {driver}", f"unified_limits_resource_strategy = {strategy}")
+    (tmp_path / "blazar.conf").write_text("\n".join(lines), encoding="utf-8")
+    told = read_card_advice(config.load(["--config-file", str(tmp_path / "blazar.conf")], program="blazar-status"))
+    assert [text[:51] for text in told] == (["[quota] unified_limits_resource_strategy is ignore:"] if refused else [])
 
 
 def test_the_check_of_an_upgrade_tells_it(tmp_path, capsys):

@@ -103,6 +103,19 @@ PCI_OPTIONS: list[cfg.Opt] = [
         "Nova and by this service.",
     ),
 ]
+UNIFIED_LIMITS = "nova.quota.UnifiedLimitsDriver"
+QUOTA_OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt(
+        "driver",
+        default="nova.quota.DbQuotaDriver",
+        help="That of nova.conf, where one file is for both: blazar-status tells if Nova refuses servers by it.",
+    ),
+    cfg.StrOpt(
+        "unified_limits_resource_strategy",
+        default="require",
+        help="That of nova.conf, as above: with ignore, Nova refuses servers of reservations.",
+    ),
+]
 AUTO, ROOMY, COMPACT = "auto", "roomy", "compact"
 _PLACEMENTS = {
     AUTO: "compact if hosts are put to sleep ([power] mode = on), else roomy",
