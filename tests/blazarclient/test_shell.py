@@ -75,7 +75,7 @@ def test_options_of_the_cloud_may_come_after_the_command(run, api):
         (("lease-list", "--bogus"), "unrecognized arguments: --bogus"),
         (("lease-show", "alpha", "beta"), "unrecognized arguments: beta"),
         (("lease-show",), "required: <lease>"),
-        (("lease",), "did you mean lease create, lease delete, lease end"),
+        (("lease",), "did you mean lease confirm, lease create, lease delete"),
         (("lease-lst",), "did you mean lease list"),
         (("nix",), "nix is no command of blazar"),
         (("host-property-set", "gpu"), "one of the arguments --private --public is required"),
@@ -285,8 +285,8 @@ def test_bash_completes_both_spellings(run):
     code, out, _ = run("complete", endpoint=None)
     assert code == 0
     assert "complete -F _blazar blazar" in out
-    assert "lease lease-create" in out
-    assert "cmds_lease='create delete" in out
+    assert "lease lease-confirm" in out
+    assert "cmds_lease='confirm create delete" in out
     (options,) = {line for line in out.splitlines() if line.strip().startswith("cmds_lease_create=")}
     assert "--physical-reservation" in options
 
