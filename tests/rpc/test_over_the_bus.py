@@ -237,13 +237,15 @@ def test_whose_a_lease_was_when_it_was_judged_goes_along(serve, world):
     seen = []
 
     def note(name, call, **arguments):
-        seen.append((name, [(owner.id, owner.project_id, owner.user_id) for owner in current().owners]))
+        seen.append((name, tuple((owner.id, owner.project_id, owner.user_id) for owner in current().owners)))
         return call(**arguments)
 
     lease = world.lease()
     http = client_of(app_of(serve(ObservedManager(world.manager, note))))
     http.get(f"/v1/leases/{lease.id}", headers={**token("curie", "physics"), **NEWEST})
-    assert seen[-2:] == [("leases.owner", []), ("leases.details", [(lease.id, "physics", "curie")])]
+    judged = ("leases.details", ((lease.id, "physics", "curie"),))
+    # A read whose answer is late is asked again.
+    assert list(dict.fromkeys(seen))[-2:] == [("leases.owner", ()), judged]
 
 
 def test_a_call_leaves_no_scope_behind_in_its_thread(serve, world):
