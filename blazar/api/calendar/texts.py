@@ -98,7 +98,7 @@ class _BlockWriter:
         return f'{taken},"lease_id":{_quote(id_)},{whose},"status":{_quote(status)}'
 
     def _write_lease(self, lease_id: str | None) -> str | None:
-        """Return what blocks say of a lease, from now on at hand; None of one that is not shown."""
+        """Return what blocks say of a lease, and keep it for its next block; None of one that is not shown."""
         lease = None if lease_id is None else self._leases.get(lease_id)
         text = self._known[lease_id] = None if lease is None else _write_lease(lease)
         return text

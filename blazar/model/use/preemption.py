@@ -69,8 +69,8 @@ def compare_notices(
 ) -> NoticeChanges:
     """Return how what was told, by server, differs from what a look has ``seen`` in the places that are needed.
 
-    A server that several starts need to go is told of the earliest one. A notice stands while its start is coming, even
-    if the server was not seen in this look: the cloud may not have answered. It also stands where servers are ``gone``.
+    A server that several starts need to go is told of the earliest one. A notice stays in force until its start, even
+    if the server was not seen in this look: the cloud may not have answered. It also stays where servers are ``gone``.
     """
     first: dict[str, Preemption] = {}
     for preemption in sorted(seen, key=lambda preemption: preemption.ends_at):

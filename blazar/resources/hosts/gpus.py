@@ -83,6 +83,23 @@ class Gpus:
 NO_GPUS = Gpus()
 
 
+class GpuParameters:
+    """Parameters of servers of a size, of which each has GPUs."""
+
+    __slots__ = ()
+    gpus_of_each: Gpus
+
+    @property
+    def gpus(self) -> int:
+        """Return the number of GPUs of a server, beside those of a flavor."""
+        return self.gpus_of_each.count
+
+    @property
+    def gpu_model(self) -> str | None:
+        """Return the model of these GPUs."""
+        return self.gpus_of_each.model
+
+
 @dataclass(frozen=True, slots=True)
 class GpuModels:
     """The models that requests may name, in order: each is an alias or a class, as ``alias/a100`` or ``class/VGPU``."""

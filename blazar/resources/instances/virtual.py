@@ -30,7 +30,7 @@ from blazar.resources.contract.values import Given, Task
 from blazar.resources.hosts.cards import cards_of
 from blazar.resources.hosts.flavors import per_instance_of, traits_of
 from blazar.resources.hosts.gpus import FIELDS as GPU_FIELDS
-from blazar.resources.hosts.gpus import NO_GPUS, Gpus
+from blazar.resources.hosts.gpus import NO_GPUS, GpuParameters, Gpus
 from blazar.resources.hosts.guest_cells import cells_of
 from blazar.resources.hosts.options import HostSettings
 from blazar.resources.instances.common import (
@@ -61,7 +61,7 @@ EPHEMERAL, EXTRA_SPECS = "ephemeral_gb", "extra_specs"
 
 
 @dataclass(frozen=True, slots=True)
-class VirtualInstanceParameters:
+class VirtualInstanceParameters(GpuParameters):
     """The parameters of a reservation of servers of one size, named as in the API."""
 
     amount: int
@@ -119,16 +119,6 @@ class VirtualInstanceParameters:
             extra_specs=stored_extra_specs(content),
             gpus_of_each=Gpus.of(content),
         )
-
-    @property
-    def gpus(self) -> int:
-        """Return the number of GPUs of a server."""
-        return self.gpus_of_each.count
-
-    @property
-    def gpu_model(self) -> str | None:
-        """Return the model of the GPUs."""
-        return self.gpus_of_each.model
 
     @property
     def values(self) -> Json:

@@ -39,7 +39,7 @@ from blazar.resources.contract.values import Reference
 from blazar.resources.hosts.cards import cards_of
 from blazar.resources.hosts.flavors import parse_flavor, per_instance_of, traits_of
 from blazar.resources.hosts.gpus import FIELDS as GPU_FIELDS
-from blazar.resources.hosts.gpus import GPUS, NO_GPUS, NO_MODELS, GpuModels, Gpus
+from blazar.resources.hosts.gpus import GPUS, NO_GPUS, NO_MODELS, GpuModels, GpuParameters, Gpus
 from blazar.resources.hosts.guest_cells import cells_of
 from blazar.resources.instances.common import checked_affinity, checked_amount, checked_before_end, stored_affinity
 from blazar.resources.instances.virtual import SIZES
@@ -88,7 +88,7 @@ Net = str | Reference
 
 
 @dataclass(frozen=True, slots=True)
-class ServerParameters:
+class ServerParameters(GpuParameters):
     """The parameters of a reservation of servers, named as in the API.
 
     ``flavor`` is the id of the flavor that they are like; None if only sizes were given. ``source_flavor`` is that
@@ -179,16 +179,6 @@ class ServerParameters:
             before_end=stored_text(content, BEFORE_END, "default"),
             gpus_of_each=Gpus.of(content),
         )
-
-    @property
-    def gpus(self) -> int:
-        """Return the number of GPUs of a server, beside those of a flavor."""
-        return self.gpus_of_each.count
-
-    @property
-    def gpu_model(self) -> str | None:
-        """Return the model of these GPUs."""
-        return self.gpus_of_each.model
 
     @property
     def content(self) -> Content:

@@ -284,3 +284,14 @@ class One(LibraryCommand, SafeShowOne):
     def brief(self, lease: Lease, zone: tzinfo, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
         """Return what matters of a lease after a change."""
         return [BRIEF, tuple(self.cell(getattr(lease, key), zone, parsed_args) for key in BRIEF)]
+
+
+class OfLease(LibraryCommand):
+    """A command that names one lease, and shows times of a zone. Beside another base it comes first."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        add_lease(parser)
+        add_zone(parser)
+        return parser

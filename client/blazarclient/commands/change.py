@@ -12,7 +12,7 @@ from datetime import datetime, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from blazarclient import exception, times
-from blazarclient.commands.base import BRIEF, LibraryCommand, One, add_lease, add_zone, local, now_in
+from blazarclient.commands.base import BRIEF, LibraryCommand, OfLease, One, add_lease, add_zone, local, now_in
 from blazarclient.commands.booking import OVER
 from blazarclient.commands.prices import describe_price
 from blazarclient.commands.refusals import in_words_of
@@ -42,7 +42,7 @@ _LIMITED = {
 }
 
 
-class _Change(One):
+class _Change(OfLease, One):
     """Changes dates of a lease that were read before: if they have changed meanwhile, nothing is done."""
 
     answers = BRIEF
@@ -50,8 +50,6 @@ class _Change(One):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return a parser with the options of the command."""
         parser = super().get_parser(prog_name)
-        add_lease(parser)
-        add_zone(parser)
         parser.add_argument("--dry-run", action="store_true", help="only say whether it would be granted")
         return parser
 
@@ -218,17 +216,10 @@ class MoveLease(_Change):
         return self.changed(parsed_args, zone, wanted)
 
 
-class EndLease(One):
+class EndLease(OfLease, One):
     """End an active lease now, and keep it in the history"""
 
     answers = BRIEF
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        add_lease(parser)
-        add_zone(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """End it."""
@@ -273,17 +264,10 @@ class EndLease(One):
         raise exception.IncorrectLease(f"Lease {found.name} has not begun, and cannot be ended; use lease delete")
 
 
-class ConfirmLease(One):
+class ConfirmLease(OfLease, One):
     """Confirm a lease that was booked with --confirm-within: it is firm from then on"""
 
     answers = BRIEF
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        add_lease(parser)
-        add_zone(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Confirm it."""
@@ -291,17 +275,10 @@ class ConfirmLease(One):
         return self.brief(self.library.leases.confirm(self.id_of(parsed_args.id)), zone, parsed_args)
 
 
-class KeepLease(One):
+class KeepLease(OfLease, One):
     """Keep a lease that nobody uses from being released, once"""
 
     answers = BRIEF
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        add_lease(parser)
-        add_zone(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Keep it."""

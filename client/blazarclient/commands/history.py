@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from blazarclient import times
 from blazarclient.commands.base import (
     LibraryCommand,
+    OfLease,
     Rows,
     add_every,
-    add_lease,
     add_zone,
     let_before_now,
     local,
@@ -30,18 +30,11 @@ JOURNAL = ("position", "at", "by", "verb", "object", "reason")
 COLUMNS = ("at", "by", "verb", "changes", "reason")
 
 
-class LeaseHistory(Rows):
+class LeaseHistory(OfLease, Rows):
     """List what was done to a lease, and by whom
 
     A lease that is deleted has its history as long as the service keeps it; name it by its id.
     """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        add_lease(parser)
-        add_zone(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Ask for it."""

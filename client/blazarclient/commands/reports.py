@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from blazarclient import times
-from blazarclient.commands.base import One, Rows, add_lease, add_zone, let_before_now, local, now_in, plain, utc
+from blazarclient.commands.base import OfLease, One, Rows, add_zone, let_before_now, local, now_in, plain, utc
 from blazarclient.exception import CommandError
 from blazarclient.library.transport import is_uuid
 
@@ -283,7 +283,7 @@ class ReportForecast(_ReportCommand):
         return self.lay_out(forecast.rows, expected, times.zone(forecast.time_zone), parsed_args)
 
 
-class LeaseEnergy(One):
+class LeaseEnergy(OfLease, One):
     """Show what a lease drew and emitted
 
     Of its hosts, or its share of them, as far as these are measured or it is said what they draw. A lease that is
@@ -291,13 +291,6 @@ class LeaseEnergy(One):
     """
 
     answers = ENERGY
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        add_lease(parser)
-        add_zone(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Ask for it."""

@@ -9,7 +9,7 @@ from datetime import timezone
 from typing import TYPE_CHECKING, Any
 
 from blazarclient import times
-from blazarclient.commands.base import BRIEF, Rows, add_lease, add_zone, now_in
+from blazarclient.commands.base import BRIEF, OfLease, Rows, now_in
 from blazarclient.commands.refusals import in_words_of
 from blazarclient.exception import CommandError
 
@@ -21,7 +21,7 @@ _OF_SWAP = {"/host": "--host", "/for": "--for", "/with": ""}
 """What says the parts of a request to swap."""
 
 
-class _Operation(Rows):
+class _Operation(OfLease, Rows):
     """An operation on leases, which tells what they are afterwards."""
 
     answers = BRIEF
@@ -29,8 +29,6 @@ class _Operation(Rows):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return a parser with the options of the command."""
         parser = super().get_parser(prog_name)
-        add_lease(parser)
-        add_zone(parser)
         parser.add_argument("--dry-run", action="store_true", help="only say what would come of it")
         return parser
 

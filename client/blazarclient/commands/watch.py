@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import timezone, tzinfo
 from typing import TYPE_CHECKING
 
-from blazarclient.commands.base import LibraryCommand, add_every, add_lease, add_zone, clock, local, now_in
+from blazarclient.commands.base import LibraryCommand, OfLease, add_every, add_lease, add_zone, clock, local, now_in
 from blazarclient.commands.booking import FAILED, OVER
 from blazarclient.commands.listing import IN_LINE, conditions, probable, waits
 from blazarclient.text_columns import say
@@ -66,15 +66,8 @@ class WatchLease(LibraryCommand):
                 yield now
 
 
-class Why(LibraryCommand):
+class Why(OfLease):
     """Say what is wrong with a lease, and why"""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of the command."""
-        parser = super().get_parser(prog_name)
-        add_lease(parser)
-        add_zone(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Say it."""

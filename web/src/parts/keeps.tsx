@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Whether the hosts that are chosen for a lease stay, of whoever books it or changes its series. */
+/** The check box of a form that says whether a lease keeps its hosts. */
 
 interface Props {
   keeps: boolean;
