@@ -7,6 +7,7 @@ import { cheaperOf, grantedOf, latestEndOf, shortened } from "../src/words/fits.
 import {
   cancellationSteps,
   costOf,
+  estimateOf,
   differenceInWords,
   isPriceOf,
   partInWords,
@@ -52,6 +53,8 @@ test("how a price comes about, what a change costs, and what it costs to cancel"
   };
   assert.equal(partInWords(part, "EUR"), "4 × host, 17 h × 3.20 EUR × 1.25 = 272.00 EUR");
   assert.deepEqual([costOf(PRICE), costOf({ ...PRICE, estimated: "6.48" })], ["673.80 EUR", "about 673.80 EUR"]);
+  const about = "about 6.48 EUR of it for energy, which is charged as it is drawn";
+  assert.equal(estimateOf({ ...PRICE, estimated: "6.48" }), about);
   const power = { reservation: 0, sku: "power", kwh: "14.4", per_kwh: "0.30", factor: "1.5", amount: "6.48" };
   assert.equal(partInWords(power, "EUR"), "power, about 14.4 kWh × 0.30 EUR × 1.5 = 6.48 EUR");
   const changed = (difference: string) => differenceInWords({ amount: "840.00", currency: "EUR", difference });

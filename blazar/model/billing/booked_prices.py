@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import AccountState, LeaseAccount
-from blazar.model.billing.ledger import HORIZON, BilledChange, change_account
+from blazar.model.billing.ledger import HORIZON, BilledChange, Planned, change_account
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import CancellationCost, LeasePrice, list_cancellation, show_amount
 from blazar.model.billing.uses import LeaseFacts
@@ -18,11 +18,21 @@ from blazar.model.billing.uses import LeaseFacts
 
 @dataclass(frozen=True, slots=True)
 class AccountTotals:
-    """The sums of an account, in 10⁻⁹ of the currency; what is charged includes earlier accounts of its project."""
+    """The sums of an account, in 10⁻⁹ of the currency; what is charged includes earlier accounts of its project.
+
+    ``estimated`` is what of the planned is for energy.
+    """
 
     account: LeaseAccount
     charged: int
     planned: int
+    estimated: int = 0
+
+    @classmethod
+    def plan(cls, account: LeaseAccount, months: Planned) -> AccountTotals:
+        """Return the sums of an account that was never charged anything."""
+        every = months.values()
+        return cls(account, 0, sum(one.nano for one in every), sum(one.estimated for one in every))
 
     @property
     def nano(self) -> int:
@@ -50,6 +60,7 @@ def sum_account(
         currency=lists[-1].currency,
         if_cancelled=tuple(cancelled),
         charged=show_amount(totals.charged, decimals),
+        estimated=show_amount(totals.estimated, decimals) if totals.estimated else None,
     )
 
 

@@ -7,6 +7,7 @@ says what it gives back at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -31,8 +32,17 @@ HORIZON = timedelta(days=3 * 366)
 DEAREST = 1000
 """No factor of hours that nobody uses is as much."""
 
-Planned = Mapping[date, int]
-"""What the rest of a lease will cost, by the first day of each month, in 10⁻⁹ of the currency."""
+
+@dataclass(frozen=True, slots=True)
+class PlannedMonth:
+    """What is still to be charged for a month, in 10⁻⁹ of the currency; what is ``estimated`` of it is for energy."""
+
+    nano: int = 0
+    estimated: int = 0
+
+
+Planned = Mapping[date, PlannedMonth]
+"""What the rest of a lease will cost, by the first day of each month."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,36 +99,33 @@ def plan_account(account: LeaseAccount, facts: LeaseFacts, lists: Sequence[Price
 
     A month of which nothing will cost anything is in it, too: more will be said of it.
     """
-    sums: dict[date, int] = {}
-    if account.untold:
-        _add_months(sums, ((line.month, line.nano) for line in estimate_shares(account.untold_shares)))
+    sums, estimated = Counter[date](), Counter[date]()
+    for line in estimate_shares(account.untold_shares) if account.untold else ():
+        estimated[line.month] += line.nano
     end = min(account.booked_until, later(account.closed_until, HORIZON))
     if account.state is AccountState.OPEN and account.closed_until < end:
         span = Window(account.closed_until, end)
         begins = [use.window.start for use in facts.uses if use.window.overlaps(span)]
         if begins:
             first = Window(max(span.start, min(begins)), end)
-            _add_months(sums, ((month.start.date().replace(day=1), 0) for month in split_months(first)))
-        _add_months(sums, _plan_rest(account, span, facts, lists))
-    return dict(sorted(sums.items()))
-
-
-def _add_months(sums: dict[date, int], amounts: Iterable[tuple[date, int]]) -> None:
-    """Add amounts to the sums of their months."""
-    for month, nano in amounts:
-        sums[month] = sums.get(month, 0) + nano
+            sums.update({month.start.date().replace(day=1): 0 for month in split_months(first)})
+        terms = _terms_of(account, facts)
+        for month, nano in _plan_rest(account, span, facts, lists, terms):
+            sums[month] += nano
+        if powers := list_powers(facts, span, lists):
+            for line in estimate_energy(powers, lists, terms):
+                estimated[line.month] += line.nano
+    return {
+        month: PlannedMonth(sums[month] + estimated[month], estimated[month]) for month in sorted({*sums, *estimated})
+    }
 
 
 def _plan_rest(
-    account: LeaseAccount, span: Window, facts: LeaseFacts, lists: Sequence[PriceList]
+    account: LeaseAccount, span: Window, facts: LeaseFacts, lists: Sequence[PriceList], terms: ChargeTerms
 ) -> Iterator[tuple[date, int]]:
-    """Yield what is booked in a span will cost, with the month of each amount."""
-    terms = _terms_of(account, facts)
+    """Yield what is booked in a span will cost but for energy, with the month of each amount."""
     for time in rate_times(list_priced(facts, span, lists, is_quote=True), lists, terms):
         yield date(time.month // 12, time.month % 12 + 1, 1), time.nano
-    if powers := list_powers(facts, span, lists):
-        for line in estimate_energy(powers, lists, terms):
-            yield line.month, line.nano
     if account.has_fee and (fee := price_fee(lists, terms)):
         yield terms.start.date().replace(day=1), fee
 
@@ -128,7 +135,7 @@ def check_planned(planned: Planned, lists: Sequence[PriceList]) -> None:
 
     ``lists`` are those that were published, in the order of their versions.
     """
-    most = max(planned.values(), default=0)
+    most = max((month.nano for month in planned.values()), default=0)
     if most * DEAREST <= MOST_NANO:
         return
     dearest: Fraction = max(prices.unused for prices in _list_holding(lists))

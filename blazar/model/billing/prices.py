@@ -79,7 +79,7 @@ class LeasePrice:
     ``price_list`` is the version by which its start is charged. ``if_cancelled`` begins when it was booked, or now.
     ``charged`` is what its project has been charged for it so far, None of what is not booked: only that has a fee,
     parts and a list. ``difference`` is by how much a change that is not made would make it dearer. ``estimated`` is
-    what of the amount is for energy, of which only an estimate is known; None: energy has no price, or it is booked.
+    what of the amount is for energy, of which only an estimate is known; None: nothing is.
     """
 
     amount: str

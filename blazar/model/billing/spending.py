@@ -48,9 +48,9 @@ class ProjectSpending:
     def add(self, more: Planned) -> ProjectSpending:
         """Return what it has to pay if this is planned, too."""
         months = dict(self.months)
-        for month, nano in more.items():
+        for month, one in more.items():
             was = months.get(month, MonthSpending())
-            months[month] = replace(was, planned=was.planned + nano)
+            months[month] = replace(was, planned=was.planned + one.nano)
         return replace(self, months=months)
 
 
@@ -77,10 +77,10 @@ class SpendRoom:
 
     def find_excess(self, quoted: QuotedLease) -> SpendExcess | None:
         """Return the first month of which a new lease would take more than is left; None: it fits."""
-        for month, nano in plan_quoted(quoted, self.lists).items():
+        for month, one in plan_quoted(quoted, self.lists).items():
             left = self.limit.nano - self.spending.months.get(month, MonthSpending()).total
-            if nano > max(left, 0):
-                return SpendExcess(month, nano, max(left, 0))
+            if one.nano > max(left, 0):
+                return SpendExcess(month, one.nano, max(left, 0))
         return None
 
     def allows(self, quoted: QuotedLease) -> bool:

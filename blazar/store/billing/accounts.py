@@ -152,10 +152,11 @@ def insert_planned(connection: Connection, new: Iterable[tuple[LeaseAccount, Pla
             "lease_id": account.lease_id,
             "project_id": account.project_id,
             "month": month,
-            "nano": nano,
+            "nano": one.nano,
+            "estimated_nano": one.estimated or None,
         }
         for account, months in new
-        for month, nano in months.items()
+        for month, one in months.items()
     ]
     if rows:
         connection.exec_driver_sql(*prepare_insert(connection, planned, rows))

@@ -142,14 +142,19 @@ def read_totals(connection: Connection, lease_ids: Collection[str]) -> Mapping[t
     found: dict[tuple[str, str], AccountTotals] = {}
     for part in chunks(sorted(lease_ids)):
         of_these = (_TOTALS_OF_ONE, {"id": part[0]}) if len(part) == 1 else (_TOTALS, {"ids": part})
-        for *columns, units, rest, plan in connection.execute(*of_these):
+        for *columns, units, rest, plan, estimated in connection.execute(*of_these):
             account, charged = parse_account(columns), join_sums(units, rest)
             key = account.lease_id, account.project_id
             known = found.get(key)
             if known is None or known.account.id != account.id:
                 # The last of several: a project may have given a lease away, and got it back.
                 known = AccountTotals(account, 0, 0)
-            found[key] = replace(known, charged=known.charged + charged, planned=known.planned + int(plan))
+            found[key] = replace(
+                known,
+                charged=known.charged + charged,
+                planned=known.planned + int(plan),
+                estimated=known.estimated + int(estimated),
+            )
     return found
 
 
@@ -162,12 +167,14 @@ def _select_totals(are_wanted: Callable[[sa.ColumnElement[str]], sa.ColumnElemen
     none = sa.literal(0, sa.BigInteger)
     of_month = _C.lease_id, _C.project_id, _C.month
     units, rest = sum_apart(_C.nano)
-    charged = sa.select(*of_month[:2], units.label("units"), rest.label("rest"), none.label("planned"))
-    plan = sa.select(planned.c.lease_id, planned.c.project_id, none, none, planned.c.nano)
+    plans = none.label("planned"), none.label("estimated")
+    charged = sa.select(*of_month[:2], units.label("units"), rest.label("rest"), *plans)
+    plan = sa.select(planned.c.lease_id, planned.c.project_id, none, none, planned.c.nano, planned.c.estimated_nano)
     amounts = sa.union_all(
         charged.where(are_wanted(_C.lease_id)).group_by(*of_month), plan.where(are_wanted(planned.c.lease_id))
     ).subquery()
-    columns = (amounts.c.units, amounts.c.rest, sa.func.coalesce(amounts.c.planned, 0))
+    of_plan = (sa.func.coalesce(column, 0) for column in (amounts.c.planned, amounts.c.estimated))
+    columns = (amounts.c.units, amounts.c.rest, *of_plan)
     same = sa.and_(amounts.c.lease_id == accounts.c.lease_id, amounts.c.project_id == accounts.c.project_id)
     query = sa.select(*ACCOUNT_COLUMNS, *columns).select_from(accounts.outerjoin(amounts, same))
     return query.where(are_wanted(accounts.c.lease_id)).order_by(accounts.c.opened_at, accounts.c.id)

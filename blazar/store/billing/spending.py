@@ -76,7 +76,7 @@ class SpendGuard:
             return ()
         added: dict[str, Counter[date]] = defaultdict(Counter)
         for project_id, months in new:
-            added[project_id].update(months)
+            added[project_id].update({month: one.nano for month, one in months.items()})
         after = read_spending(connection, self.limits, self.since)
         reached: list[ReachedShare] = []
         for project_id, limit in self.limits.items():

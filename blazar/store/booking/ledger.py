@@ -312,7 +312,7 @@ class LedgerWork:
         self.reached = self.guard.check(connection, planned_newly, self.lists[-1])
         new = self._list_new()
         self.totals = {
-            (account.lease_id, account.project_id): AccountTotals(account, charged=0, planned=sum(months.values()))
+            (account.lease_id, account.project_id): AccountTotals.plan(account, months)
             for account, months in planned
             if account.lease_id in new
         }

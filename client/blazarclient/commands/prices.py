@@ -19,10 +19,11 @@ def describe_price(price: Price, zone: tzinfo) -> str:
     if price.difference is not None:
         more = price.difference.lstrip("-")
         costs += f", {more} {'less' if price.difference.startswith('-') else 'more'} than now"
+    parts = [f"{price.charged} were charged"] if price.charged is not None and price.charged.strip("0.") else []
     if price.estimated is not None:
-        costs += f", of which {price.estimated} are for energy, by an estimate"
-    if price.charged is not None and price.charged.strip("0."):
-        costs += f", of which {price.charged} were charged"
+        parts.append(f"{price.estimated} are for energy, by an estimate")
+    if parts:
+        costs += f", of which {' and '.join(parts)}"
     for cost in price.if_cancelled:
         free = not cost.amount.strip("0.")
         costs += f"; {'free' if free else cost.amount} to cancel until {local(cost.until, zone)}"

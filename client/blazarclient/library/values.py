@@ -257,7 +257,7 @@ class Price:
 
     ``charged`` is what its project has been charged so far, None of what is not booked: only that has a fee, parts and
     the version of a list. ``difference`` is how much more a change would make it cost, in the answer to a dry run.
-    ``estimated`` is what of the amount is for energy, by an estimate; None if that has no price, or it is booked.
+    ``estimated`` is what of the amount is for energy, by an estimate, and not charged yet; None if nothing is.
     """
 
     amount: str

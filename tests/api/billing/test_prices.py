@@ -118,7 +118,7 @@ def test_a_quote_has_an_estimate_of_energy_and_says_that_it_is_one(metered):
     # What is not drawn is not given back either.
     assert price["if_cancelled"][-1]["amount"] == "6.50"
     booked = ask(http, "/v1/leases", a_lease(max_price="14.15")).json["lease"]["price"]
-    assert (booked["amount"], "estimated" in booked) == ("14.15", False)
+    assert (booked["amount"], booked["charged"], booked["estimated"]) == ("14.15", "0.00", "1.15")
 
 
 @pytest.mark.parametrize("most", ["6.00", "9.00", "14.14"])

@@ -77,6 +77,8 @@ def test_what_was_charged_of_a_price_is_said_if_anything_was() -> None:
     booked = {"amount": "13.00", "currency": "EUR", "charged": "2.00"}
     assert describe_price(decode(Price, booked), ZoneInfo("UTC")) == "13.00 EUR, of which 2.00 were charged"
     assert describe_price(decode(Price, {**booked, "charged": "0.00"}), ZoneInfo("UTC")) == "13.00 EUR"
+    with_energy = describe_price(decode(Price, {**booked, "estimated": "0.90"}), ZoneInfo("UTC"))
+    assert with_energy == "13.00 EUR, of which 2.00 were charged and 0.90 are for energy, by an estimate"
 
 
 def test_a_list_has_prices_on_demand(run: Run, service: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 
 from blazar.context import scope
 from blazar.model.base.errors import Conflict, InvalidInput
+from blazar.model.base.paging import Page
 from blazar.model.billing.charges import NANO
 from blazar.model.billing.price_lists import parse_price_list
-from blazar.model.leases.requests import Actor
+from blazar.model.leases.details import LeaseFilter, LeaseState
+from blazar.model.leases.requests import Actor, LeaseChange
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
 from blazar.model.surgery import MergeRequest, OfferRequest, PartRequest, SplitRequest, Terms
@@ -72,6 +75,33 @@ def test_a_lease_of_which_nothing_is_measured_costs_what_was_quoted(world):
     close(world, OVER)
     assert sum(row["nano"] for row in rows(world, charges)) == round((25 + 6 * Fraction(301234, 10**6)) * NANO)
     assert rows(world, planned) == []
+
+
+def told(world: World, lease: Any) -> tuple[str, str, str | None]:
+    """Return what a lease is told to cost in all, what of that was charged, and what is expected of energy."""
+    price = world.manager.leases.details(lease.id).price
+    assert price is not None
+    return price.amount, price.charged, price.estimated
+
+
+def test_of_a_lease_that_is_booked_is_told_what_energy_is_expected_to_cost_until_that_is_charged(world):
+    publish(world, **with_power(fee="5.00"))
+    lease = world.lease(a_host(2), start=HOUR, hours=10)
+    assert told(world, lease) == ("26.81", "0.00", "1.81")
+    (listed,) = world.manager.leases.page(LeaseFilter(LeaseState.ALL, with_prices=True), Page(9, "created_at")).items
+    assert listed.price.estimated == "1.81"
+    world.run_to(NOON + 3 * HOUR)
+    longer = world.manager.leases.change(lease.id, LeaseChange(end=NOON + 21 * HOUR, dry_run=True))
+    assert (longer.price.estimated, longer.price.difference) == ("3.61", "21.81")
+    close(world, OVER)
+    assert told(world, lease) == ("26.81", "26.81", None)
+
+
+def test_what_was_drawn_and_is_not_told_yet_is_an_estimate_still(world):
+    publish(world, **with_power())
+    lease = world.lease(a_host(2), start=HOUR, hours=2)
+    close(world, NOON + 3 * HOUR + timedelta(minutes=1))
+    assert told(world, lease) == ("4.36", "0.00", "0.36")
 
 
 def test_servers_pay_the_share_of_their_host(world):

@@ -382,6 +382,7 @@ def test_what_is_planned_stays_over_a_migration_there_and_back(engine):
     migrate.downgrade(engine, "1017")
     migrate.upgrade(engine)
     kept = {row["id"] for row in rows(world, accounts) if row["state"] == "open"}
+    # What of it is for energy is known again once more of it is charged.
     assert sorted(map(dict, rows(world, planned)), key=str) == sorted(
-        (dict(row) for row in after if row["account_id"] in kept), key=str
+        ({**row, "estimated_nano": None} for row in after if row["account_id"] in kept), key=str
     )

@@ -335,7 +335,7 @@ export interface Price {
   charged?: string;
   /** Of a change that is not made: how much more it would cost than before. */
   difference?: string;
-  /** What of the amount is for energy, by an estimate; of what is not booked. */
+  /** What of the amount is for energy, by an estimate: of what is booked as long as it is not charged. */
   estimated?: string;
 }
 

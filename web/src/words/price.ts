@@ -23,6 +23,11 @@ export function costOf(price: Price): string {
   return `${price.estimated === undefined ? "" : "about "}${money(price.amount, price.currency)}`;
 }
 
+/** Returns "about 12.40 EUR of it for energy, which is charged as it is drawn". */
+export function estimateOf(price: Price): string {
+  return `about ${money(price.estimated!, price.currency)} of it for energy, which is charged as it is drawn`;
+}
+
 /**
  * Returns "Costs 673.80 EUR; free to cancel until Thu 25 Apr 10:00", or what it costs to cancel if that is not
  * free.
@@ -63,8 +68,8 @@ export function partInWords(part: PricePart, currency: string): string {
 /** Returns what a change costs: "Then it costs 840.00 EUR in all: 120.00 EUR more."; null: nothing has a price. */
 export function differenceInWords(price: Price | null | undefined): string | null {
   if (!price?.difference) return null;
-  const { amount, currency, difference } = price;
-  const costs = `Then it costs ${money(amount, currency)} in all`;
+  const { currency, difference } = price;
+  const costs = `Then it costs ${costOf(price)} in all`;
   if (isNothing(difference)) return `${costs}, as before.`;
   const less = difference.startsWith("-");
   return `${costs}: ${money(less ? difference.slice(1) : difference, currency)} ${less ? "less" : "more"}.`;

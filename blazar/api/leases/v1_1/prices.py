@@ -57,8 +57,8 @@ PRICE: Json = {
             "difference": {**TEXT, "description": "how much more than before; only of a change that is not made"},
             "estimated": {
                 **TEXT,
-                "description": "what of the amount is for energy, by an estimate; only of what is not booked, and if "
-                "energy has a price",
+                "description": "what of the amount is for energy, by an estimate: of what is booked as long as that is "
+                "not charged; only if energy has a price",
             },
         },
         optional=("price_list", "fee", "parts", "if_cancelled", "charged", "difference", "estimated"),
@@ -74,17 +74,18 @@ def render_price(price: LeasePrice | None) -> Json | None:
     if price is None:
         return None
     costs = {"amount": price.amount, "currency": price.currency}
+    estimated = {} if price.estimated is None else {"estimated": price.estimated}
     if price.charged is not None:
         cancelled = {"if_cancelled": list(map(_render_cost, price.if_cancelled))} if price.if_cancelled else {}
         more = {} if price.difference is None else {"difference": price.difference}
-        return {**costs, "charged": price.charged, **cancelled, **more}
+        return {**costs, "charged": price.charged, **cancelled, **more, **estimated}
     return {
         **costs,
         "price_list": price.price_list,
         "fee": price.fee,
         "parts": list(map(_render_part, price.parts)),
         "if_cancelled": list(map(_render_cost, price.if_cancelled)),
-        **({} if price.estimated is None else {"estimated": price.estimated}),
+        **estimated,
     }
 
 

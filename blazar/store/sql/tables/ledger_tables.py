@@ -65,6 +65,8 @@ planned = sa.Table(
     # Its first day.
     sa.Column("month", sa.Date, primary_key=True),
     sa.Column("nano", sa.BigInteger, nullable=False),
+    # What of it is for energy; NULL: nothing is.
+    sa.Column("estimated_nano", sa.BigInteger),
     sa.Index(None, "lease_id"),
     sa.Index(None, "project_id", "month"),
 )

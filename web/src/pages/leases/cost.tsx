@@ -14,7 +14,7 @@ import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import { latestEndOf } from "../../words/fits.ts";
 import { isNothing, money } from "../../words/money.ts";
-import { cancellationSteps, cancellingOf, differenceInWords } from "../../words/price.ts";
+import { cancellationSteps, cancellingOf, costOf, differenceInWords, estimateOf } from "../../words/price.ts";
 import { withinSentence } from "../../words/refusal.ts";
 import { Charges } from "../spending/charges.tsx";
 
@@ -31,8 +31,9 @@ export function CostPanel({ lease }: { lease: Lease }) {
     <section class="card stack cost" aria-label="What it costs">
       <h2>Cost</h2>
       <p>
-        <strong>{money(price.amount, price.currency)}</strong> in all
+        <strong>{costOf(price)}</strong> in all
         {!isNothing(price.charged ?? "0") && `, ${money(price.charged!, price.currency)} of it charged so far`}
+        {price.estimated !== undefined && `, ${estimateOf(price)}`}
       </p>
       {steps.length > 0 && (
         <div>
