@@ -22,6 +22,7 @@ import {
   wishOf,
 } from "../src/words/question.ts";
 
+const DAY = { start_date: "2030-01-01T00:00:00Z", end_date: "2030-01-02T00:00:00Z" };
 const params = (text: string) => new URLSearchParams(text);
 const through = (text: string) => {
   const kept = new URLSearchParams();
@@ -171,13 +172,19 @@ test("GPUs of servers are asked, come back from the address and are said", () =>
 
 test("servers that are booked again have all that they had", () => {
   const size = { amount: 2, vcpus: 2, memory_mb: 4096, disk_gb: 20, ...BESIDE };
-  const dates = { start_date: "2030-01-01T00:00:00Z", end_date: "2030-01-02T00:00:00Z" };
-  for (const type of ["virtual:instance", "flavor:instance"]) {
-    const reservations = [{ id: "r1", resource_type: type, status: "active", use: {}, ...size }];
-    const again = againParams({ ...dates, reservations: reservations as unknown as Reservation[] });
-    assert.deepEqual(JSON.parse(String(again.with)), BESIDE, type);
-    assert.equal(again.type, "virtual:instance");
-  }
+  const reservations = [{ id: "r1", resource_type: "virtual:instance", status: "active", use: {}, ...size }];
+  const again = againParams({ ...DAY, reservations: reservations as unknown as Reservation[], reminders: [] });
+  assert.deepEqual(JSON.parse(String(again.with)), BESIDE);
+  assert.equal(again.type, "virtual:instance");
+});
+
+test("servers of a flavor are booked again with what it gives them: cards, cells and traits", () => {
+  const source = JSON.stringify({ id: "gpu.two", vcpus: 8, extra_specs: { "pci_passthrough:alias": "a100:2" } });
+  const own = { id: "r1", resource_type: "flavor:instance", flavor_id: "r1", resource_properties: source };
+  const reservations = [{ ...own, amount: 3, vcpus: 8, affinity: false }] as unknown as Reservation[];
+  const again = againParams({ ...DAY, reservations, reminders: [] });
+  const asked = Object.fromEntries(Object.entries(again).filter(([, value]) => value !== null));
+  assert.deepEqual(asked, { type: "flavor:instance", amount: 3, flavor: "gpu.two", affinity: "false" });
 });
 
 test("a lease that is booked again refers by number", () => {
@@ -185,8 +192,7 @@ test("a lease that is booked again refers by number", () => {
     { id: "r1", resource_type: "network", network_name: "lab", status: "active", use: {} },
     { id: "r2", resource_type: "a:b", networks: [{ reservation: "r1" }, "n3"], before_end: "none" },
   ] as unknown as Reservation[];
-  const dates = { start_date: "2030-01-01T00:00:00Z", end_date: "2030-01-02T00:00:00Z" };
-  const again = againParams({ ...dates, reservations, reminders: [] });
+  const again = againParams({ ...DAY, reservations, reminders: [] });
   assert.equal(again.remind, null);
   assert.equal(again.with, '{"network_name":"lab"}');
   assert.equal(again.also, '[{"networks":[{"reservation":0},"n3"],"resource_type":"a:b"}]');

@@ -35,7 +35,6 @@ function minutesOf(length: number): number {
   return Math.max(1, Math.round(length / MINUTE));
 }
 
-/** The flavor of a reservation of a flavor is one that was made for it: what it was made from is asked for by its size. */
 function wishAgain(one: Reservation, all: readonly Reservation[]): Wish {
   if (bySchema(one.resource_type)) {
     const asked = Object.entries(one).filter(([name, value]) => !SHOWN_ELSEWHERE.includes(name) && value !== null);
@@ -44,13 +43,14 @@ function wishAgain(one: Reservation, all: readonly Reservation[]): Wish {
   }
   // Which region it was, the calendar may have chosen: it chooses again.
   if (one.resource_type !== "flavor:instance") return { ...one, region: undefined } as unknown as Wish;
-  const { vcpus, memory_mb, disk_gb, ephemeral_gb, extra_specs, amount, affinity } = one;
-  const size = { vcpus, memory_mb, disk_gb, ephemeral_gb, extra_specs };
-  return Object.fromEntries(
-    Object.entries({ resource_type: "virtual:instance", amount, ...size, affinity }).filter(
-      ([, value]) => value !== undefined,
-    ),
-  ) as unknown as Wish;
+  const { resource_type, amount = 1, affinity = null } = one;
+  return { resource_type, amount, affinity, flavor_id: sourceOf(one) };
+}
+
+/** Returns the flavor that was asked for; its own flavor is one that was made for the reservation. */
+function sourceOf(one: Reservation): string {
+  const source = JSON.parse(String(one.resource_properties || "{}")) as { id?: string };
+  return source.id ?? "";
 }
 
 /** A reference by the id of a reservation of a lease, as one by its number in a new lease. */
