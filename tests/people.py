@@ -12,7 +12,7 @@ from blazar.clouds.ports.placement import CLASS_PREFIX
 from blazar.clouds.ports.segments import Segment, SegmentNetwork
 from blazar.clouds.ports.volumes import Volume
 from blazar.clouds.simulated import SimulatedCloud
-from blazar.clouds.simulated.cards import take_cards
+from blazar.clouds.simulated.cards import keep_for_cleaning, take_cards
 from blazar.clouds.simulated.placement import count_used
 from blazar.clouds.simulated.segments import SimulatedSegments
 from blazar.clouds.simulated.server_state import ServerState
@@ -115,6 +115,7 @@ class Users:
                         extra_specs=dict(flavor.extra_specs),
                     )
                     state.servers[server.id] = server
+                    keep_for_cleaning(host, cards)
                     return server_of(server, now)
             raise Conflict("no valid host was found")
 

@@ -25,6 +25,7 @@ from blazar.clouds.openstack.placement import OpenStackPlacement
 from blazar.clouds.openstack.service import ENDPOINT_SECONDS, CloudService, VersionMissing
 from blazar.clouds.openstack.volumes import OpenStackVolumes
 from blazar.context import scope
+from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import ClaimLost, CloudRefused, CloudUnavailable, Conflict, NotFound
 
@@ -283,6 +284,25 @@ def test_a_host_that_is_closed_has_the_same_traits_as_before(web):
     traits = ["COMPUTE_STATUS_DISABLED", "HW_CPU_X86_AVX2"]
     web.get(f"{path}/traits", json={"traits": traits, "resource_provider_generation": 1})
     assert OpenStackPlacement(an_access()).inventories(["a"])["a"].traits == {"HW_CPU_X86_AVX2"}
+
+
+def test_devices_that_await_cleaning_are_those_that_are_reserved_and_in_no_server(web):
+    web.get(f"{PLACEMENT}/", json=V1)
+    traits = {"h": [], "used": ["HW_PCI_ONE_TIME_USE"], "dirty": ["HW_PCI_ONE_TIME_USE"], "broken": []}
+    tree = [{"name": name, "uuid": name, "root_provider_uuid": "h", "generation": 1} for name in traits]
+    web.get(f"{PLACEMENT}/resource_providers", json={"resource_providers": tree})
+    for name, had in traits.items():
+        path = f"{PLACEMENT}/resource_providers/{name}"
+        there = {"GPU": {"total": 1, "reserved": 1}} if name != "h" else {}
+        web.get(f"{path}/inventories", json={"inventories": there, "resource_provider_generation": 1})
+        web.get(f"{path}/traits", json={"traits": had, "resource_provider_generation": 1})
+        web.get(f"{path}/usages", json={"usages": {"GPU": int(name == "used")}})
+    placement = OpenStackPlacement(an_access())
+    assert placement.uncleaned("h") == Amounts.of({"GPU": 1})
+    assert placement.inventories(["h"])["h"].capacity == Amounts.of({"GPU": 2})
+    assert [request.path for request in sent(web, "/usages")] == [
+        f"/resource_providers/{name}/usages" for name in ("used", "dirty")
+    ]
 
 
 def test_one_login_serves_many_calls(web):

@@ -15,6 +15,7 @@ from blazar.clouds.openstack.service import Json, StaleGeneration
 from blazar.clouds.ports.placement import CLASS_PREFIX, ProviderInventory, ReservedCapacity, combine_inventories
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, NotFound
+from blazar.model.resources.pools import ONE_TIME_USE
 from blazar.model.resources.resource import ResourceInventory
 
 T = TypeVar("T")
@@ -55,6 +56,21 @@ class OpenStackPlacement:
                 read = {provider["uuid"]: self._read_provider(provider) for provider in tree}
                 found[name] = combine_inventories(read.pop(uuid), read.values())
         return found
+
+    def uncleaned(self, hypervisor_hostname: str) -> Amounts:
+        """Return the devices that await cleaning: a call for each that is reserved, besides those of inventories."""
+        found: dict[str, int] = defaultdict(int)
+        for _, tree in self._read_trees({hypervisor_hostname}).values():
+            for provider in tree:
+                with suppress(NotFound):
+                    there = self._read_provider(provider)
+                    if ONE_TIME_USE not in there.traits or not any(i["reserved"] for i in there.inventories.values()):
+                        continue
+                    path = f"/resource_providers/{provider['uuid']}/usages"
+                    used = self._placement.get(path, microversion=MICROVERSION)["usages"]
+                    for name, inventory in there.inventories.items():
+                        found[name] += max(0, int(inventory["reserved"]) - int(used.get(name, 0)))
+        return Amounts.of(found)
 
     def consumers(self, hypervisor_hostnames: Collection[str]) -> Mapping[str, Mapping[str, Amounts]]:
         """Return who has allocations on hosts and of how much, without those of the classes of reservations.

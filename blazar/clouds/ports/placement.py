@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from blazar.model.base.amounts import Amounts
-from blazar.model.resources.pools import CardPool, UnitLimits
+from blazar.model.resources.pools import ONE_TIME_USE, CardPool, UnitLimits
 from blazar.model.resources.resource import ResourceInventory
 
 
@@ -45,8 +45,11 @@ class Placement(Protocol):
         The capacity of a class is ``int((total - reserved) * allocation_ratio)``, of the host's own provider and those
         nested in it, without the reservation provider and the classes of reservations. A class that several of them
         have (GPUs, for example) is summed. The traits are those of the host's own provider; those of nested ones are in
-        the pools.
+        the pools. What is reserved of a device that is cleaned after each server is no less of it: it comes back.
         """
+
+    def uncleaned(self, hypervisor_hostname: str) -> Amounts:
+        """Return what nobody uses of a host's devices and nobody can have, as they await cleaning, by class."""
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
         """Return the uuid of the host's reservation provider ``blazar_<hypervisor_hostname>``, None if absent."""
@@ -117,7 +120,8 @@ def combine_inventories(own: ProviderInventory, nested: Iterable[ProviderInvento
     for provider in (own, *nested):
         for name, inventory in provider.inventories.items():
             if not name.startswith(CLASS_PREFIX):
-                found[name].append(CardPool(name, _capacity(inventory), 1, provider.traits, _limits(inventory)))
+                usable = {**inventory, "reserved": 0} if ONE_TIME_USE in provider.traits else inventory
+                found[name].append(CardPool(name, _capacity(usable), 1, provider.traits, _limits(inventory)))
                 deep |= set() if provider is own else {name}
     capacity = Amounts.of({name: sum(pool.size for pool in parts) for name, parts in found.items()})
     pools = Counter(pool for name in deep for pool in found[name] if pool.size)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from blazar.clouds.ports.booting import BootedServer, BootImage, BootNetwork, ServerRequest
 from blazar.clouds.ports.placement import CLASS_PREFIX
-from blazar.clouds.simulated.cards import Taken, take_cards
+from blazar.clouds.simulated.cards import Taken, keep_for_cleaning, take_cards
 from blazar.clouds.simulated.placement import count_used
 from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService, check_role
@@ -59,6 +59,8 @@ class SimulatedBooting(SimulatedService):
                 tags=[request.tag],
             )
             state.servers[server.id] = server
+            if host is not None:
+                keep_for_cleaning(host, server.cards)
             return server.id
 
     def _find_room(self, state: State, flavor: FlavorState) -> tuple[HostState | None, Taken]:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from blazar.clouds.ports.placement import CLASS_PREFIX
 from blazar.clouds.simulated.state import HostState, State
-from blazar.model.resources.pools import PCI
+from blazar.model.base.amounts import Amounts
+from blazar.model.resources.pools import ONE_TIME_USE, PCI
 
 Taken = dict[str, dict[str, int]]
 """What a server has of which provider: amounts by class, by the name of the provider."""
@@ -49,6 +50,26 @@ def take_cards(state: State, host: HostState, specs: Mapping[str, str], now: dat
         taken[chosen][request.resource_class] += request.amount
         used[chosen, request.resource_class] += request.amount
     return {name: dict(amounts) for name, amounts in taken.items()}
+
+
+def keep_for_cleaning(host: HostState, taken: Taken) -> None:
+    """Reserve what a server has of devices that are used once, as Nova does: others get them when they are cleaned."""
+    for provider, amounts in taken.items():
+        if ONE_TIME_USE in host.nested_traits.get(provider, ()):
+            for name in amounts:
+                inventory = host.nested[provider][name]
+                inventory["reserved"] = inventory["total"]
+
+
+def sum_uncleaned(state: State, host: HostState, now: datetime) -> Amounts:
+    """Return what is reserved of devices that are used once, and in no server any more, by class."""
+    used = _sum_used(state, host, now)
+    found: Counter[str] = Counter()
+    for provider, inventories in host.nested.items():
+        if ONE_TIME_USE in host.nested_traits.get(provider, ()):
+            for name, inventory in inventories.items():
+                found[name] += max(0, int(inventory.get("reserved", 0)) - used[provider, name])
+    return Amounts.of(found)
 
 
 def _list_requests(state: State, specs: Mapping[str, str]) -> Sequence[_CardRequest] | None:

@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from blazar.clouds.ports.placement import ProviderInventory, ReservedCapacity, combine_inventories
+from blazar.clouds.simulated.cards import sum_uncleaned
 from blazar.clouds.simulated.server_state import ServerState
 from blazar.clouds.simulated.service import SimulatedService
 from blazar.clouds.simulated.state import HostState, State
+from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 from blazar.model.resources.resource import ResourceInventory
 
@@ -22,6 +24,12 @@ class SimulatedPlacement(SimulatedService):
         """Return the inventories and traits of hosts."""
         with self._calls.reading("inventories") as state:
             return {h.name: inventory_of_host(h) for h in state.hosts.values() if h.name in hypervisor_hostnames}
+
+    def uncleaned(self, hypervisor_hostname: str) -> Amounts:
+        """Return the devices that await cleaning."""
+        with self._calls.reading("uncleaned") as state:
+            hosts = [host for host in state.hosts.values() if host.name == hypervisor_hostname]
+            return sum_uncleaned(state, hosts[0], self._clock.now()) if hosts else Amounts()
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
         """Return the host's reservation provider."""

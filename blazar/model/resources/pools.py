@@ -15,6 +15,12 @@ from blazar.model.base.amounts import Amounts
 PCI = "COMPUTE_MANAGED_PCI_DEVICE"
 """The trait of a provider that Nova makes for a PCI device: only ``pci_passthrough:alias`` gives a server one."""
 
+ONE_TIME_USE = "HW_PCI_ONE_TIME_USE"
+"""The trait of a PCI device that Nova gives to one server, and to no other until somebody has cleaned it.
+
+Nova sets its ``reserved`` when the server gets it, and never takes that back (``[pci] device_spec``, one_time_use).
+"""
+
 DECLARED = "pci:"
 """The prefix of the capability with the number of devices of an alias, as ``pci:a100``."""
 
@@ -56,6 +62,11 @@ class CardPool:
     def is_pci(self) -> bool:
         """Return whether Nova hands its devices to servers by aliases only."""
         return PCI in self.traits
+
+    @property
+    def is_cleaned(self) -> bool:
+        """Return whether its devices have to be cleaned after each server."""
+        return ONE_TIME_USE in self.traits
 
 
 def is_declared(resource_class: str) -> bool:

@@ -8,7 +8,7 @@ a host is ever deleted to make room.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from blazar.clouds.ports import Cloud
@@ -97,14 +97,31 @@ class Preemptibles:
         servers = self._compute.servers_on(str(resource.attributes["service_name"]))
         if not any(is_preemptible(server) for server in servers):
             return ()
-        totals = {reservation_id_of(n): total for n, total in self._placement.reserved_totals(resource.name).items()}
-        promised = Amounts()
-        for reservation_id, total in {**totals, **({coming: count} if count else {})}.items():
-            flavor = self._compute.flavor(reservation_id)
-            if flavor is not None:
-                promised += amounts_of_flavor(flavor, self._aliases).times(total)
+        promised = self.sum_reserved(resource, {coming: count} if count else {})
         others = (server for server in servers if not _is_in_slot(server))
         return select_surplus(others, resource.capacity, promised, self._aliases)
+
+    def sum_reserved(self, resource: Resource, more: Mapping[str, int]) -> Amounts:
+        """Return what all reserved capacity on a host takes, with ``more`` servers by reservation."""
+        totals = {reservation_id_of(n): total for n, total in self._placement.reserved_totals(resource.name).items()}
+        found = Amounts()
+        for reservation_id, total in {**totals, **more}.items():
+            flavor = self._compute.flavor(reservation_id)
+            if flavor is not None:
+                found += amounts_of_flavor(flavor, self._aliases).times(total)
+        return found
+
+    def count_uncleaned(self, resource: Resource) -> int:
+        """Return how many of a host's devices await cleaning, if too few others are left for all reserved capacity.
+
+        Such a device is given to one server, and then to no other until somebody has cleaned it. Who has booted
+        nothing yet could get all of them, so that what is reserved counts, and not what is used.
+        """
+        if not any(pool.is_cleaned for pool in resource.pools):
+            return 0
+        uncleaned = self._placement.uncleaned(resource.name)
+        reserved = self.sum_reserved(resource, {}) if uncleaned else Amounts()
+        return sum(n for name, n in uncleaned if reserved.get(name) + n > resource.capacity.get(name))
 
 
 def amounts_of_flavor(flavor: Flavor, aliases: PciAliases = NO_ALIASES) -> Amounts:

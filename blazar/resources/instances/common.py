@@ -16,7 +16,6 @@ from blazar.clouds.ports.compute import Compute, Server
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import Conflict, InvalidInput
 from blazar.model.base.json_text import Json
-from blazar.model.base.reasons import spell_count
 from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import Affinity, Demand, TraitRequirements
@@ -220,8 +219,8 @@ class Instances(InstanceUse, ResourceType, ABC):
             opened = self._capacity.open_capacity(task, self.template(task.reservation.parameters), starting=starting)
         except NotInFreepool as error:
             raise Unusable(by_service(task.resources, error.reasons)) from error
-        if opened.evicted:
-            return NotYet(RECHECK_SOON, f"{spell_count(opened.evicted, 'preemptible server')} being deleted")
+        if opened.missing:
+            return NotYet(RECHECK_SOON, opened.missing)
         return Done(opened.cloud_ids)
 
     def give_notice(self, task: Task, ends_at: datetime) -> tuple[PreemptedServer, ...]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Aggregate, AggregateList, Server
 from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_id_of
 from blazar.model.base.errors import Conflict, NotFound
+from blazar.model.base.reasons import spell_count
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.resource import Resource
@@ -43,11 +44,20 @@ LOG = logging.getLogger(__name__)
 class Opened:
     """The cloud ids of a reservation, and how many servers in the way of its capacity are still being deleted.
 
-    At the start these are preemptible servers: while any is left, the project has no access to the flavor.
+    At the start these are preemptible servers: while any is left, the project has no access to the flavor, nor while
+    ``uncleaned`` devices of a host are missing.
     """
 
     cloud_ids: Content
     evicted: int
+    uncleaned: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    @property
+    def missing(self) -> str:
+        """Return what the capacity still lacks, in words; empty if nothing."""
+        if self.evicted:
+            return f"{spell_count(self.evicted, 'preemptible server')} being deleted"
+        return ", ".join(f"{spell_count(n, 'device')} of {host} to be cleaned" for host, n in self.uncleaned.items())
 
 
 class CapacityEnsurer:
@@ -84,10 +94,12 @@ class CapacityEnsurer:
         aggregate = self._ensure_aggregate(task, found, affinity)
         self._ensure_capacity(task, aggregate, aggregates)
         left = sum(self._preemptibles.make_room(resource) for resource in task.resources)
-        if access and not left:
+        found = {r.name: self._preemptibles.count_uncleaned(r) for r in task.resources} if starting else {}
+        opened = Opened(_cloud_ids_of(task, group, aggregate), left, {host: n for host, n in found.items() if n})
+        if access and not opened.missing:
             # Last, so that a project that can boot finds capacity.
             self._flavor.give_access(task, starting=starting)
-        return Opened(_cloud_ids_of(task, group, aggregate), left)
+        return opened
 
     def find_preempted(self, task: Task) -> Iterator[tuple[Resource, tuple[Server, ...]]]:
         """Yield the hosts of a reservation before its start, with the preemptible servers that this deletes."""

@@ -12,7 +12,7 @@ from blazar.clouds.ports.compute import Server
 from blazar.clouds.ports.projects import Quota
 from blazar.model.base.errors import Conflict, InvalidInput
 from blazar.model.base.json_text import Json
-from blazar.model.base.reasons import ReasonCode, spell_count
+from blazar.model.base.reasons import ReasonCode
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.resource import Resource
@@ -180,8 +180,8 @@ class VirtualServer(Instances):
             opened = self._capacity.open_capacity(task, template, starting=starting, access=False)
         except NotInFreepool as error:
             raise Unusable(by_service(task.resources, error.reasons)) from error
-        if opened.evicted:
-            return NotYet(RECHECK_SOON, f"{spell_count(opened.evicted, 'preemptible server')} being deleted")
+        if opened.missing:
+            return NotYet(RECHECK_SOON, opened.missing)
         booted = self._boot.ensure_servers(task, ServersRecord.of(task.reservation.cloud_ids))
         if isinstance(booted, ServersRecord):
             return Done(_add_record(opened.cloud_ids, booted))

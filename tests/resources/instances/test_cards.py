@@ -11,10 +11,10 @@ import pytest
 
 from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.amounts import Amounts
-from blazar.model.base.errors import Conflict, InvalidInput, NotEnoughResources
+from blazar.model.base.errors import Conflict, InvalidInput, NotEnoughResources, NotFound
 from blazar.model.calendar.cards import Cards, CardSource
 from blazar.model.leases.requests import Actor
-from blazar.model.leases.states import LeaseStatus
+from blazar.model.leases.states import EventType, LeaseStatus
 from blazar.model.reports.capacity import AmountTime, CapacityReportQuestion
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.pools import PCI, CardPool, UnitLimits
@@ -302,6 +302,66 @@ def test_a_trait_of_a_group_is_one_of_all_its_providers(site):
     world = site(mixed, pgpus(1, 2), some=asked)
     lease = world.lease(flavored(2, "some"), start=HOUR, hours=1)
     assert promised(world, lease) == {"node-2": 2}
+
+
+# Devices that are cleaned after each server
+
+
+def once(count: int) -> dict[str, object]:
+    host = devices(count)
+    for traits in host["nested_traits"].values():
+        traits.append("HW_PCI_ONE_TIME_USE")
+    return host
+
+
+def clean(world: World) -> None:
+    """What an operator does with Placement once a device may have another owner."""
+    with world.simulated.change_state() as state:
+        for host in state.hosts.values():
+            for inventories in host.nested.values():
+                inventories[A100]["reserved"] = 0
+
+
+def test_a_device_that_is_used_once_is_promised_again_for_later(site):
+    world = site(once(2), one=ONE)
+    first = world.lease(flavored(2, "one"), hours=2)
+    world.run_to(NOON + HOUR / 60)
+    boot(world, first)
+    assert not world.refresh_hosts()
+    assert world.store.resources.of_kind(HOST)[0].capacity.get(A100) == 2
+    assert world.now(first).status is LeaseStatus.ACTIVE
+    assert promised(world, world.lease(flavored(2, "one"), start=2 * HOUR, hours=1)) == {"node-1": 2}
+
+
+def test_a_one_time_card_delays_the_next_start(site):
+    world = site(once(3), one=ONE)
+    first, beside = (world.lease(flavored(1, "one"), hours=hours) for hours in (1, 3))
+    after = world.lease(flavored(2, "one"), start=HOUR, hours=2)
+    world.run_to(NOON + HOUR / 60)
+    boot(world, first)
+    boot(world, beside)
+    world.run_to(NOON + HOUR + HOUR / 60)
+    assert world.now(first).status is LeaseStatus.TERMINATED
+    waiting = world.now(after)
+    assert waiting.status is LeaseStatus.STARTING
+    assert waiting.event(EventType.START).reason.endswith("1 device of node-1 to be cleaned")
+    with pytest.raises(NotFound):
+        boot(world, after)
+    clean(world)
+    world.run_to(NOON + HOUR + HOUR / 30)
+    assert world.now(after).status is LeaseStatus.ACTIVE
+    boot(world, after)
+
+
+def test_who_needs_no_device_that_awaits_cleaning_does_not_wait(site):
+    world = site(once(2), one=ONE)
+    first = world.lease(flavored(1, "one"), hours=1)
+    world.run_to(NOON + HOUR / 60)
+    boot(world, first)
+    after = world.lease(flavored(1, "one"), start=HOUR, hours=1)
+    world.run_to(NOON + HOUR + HOUR / 60)
+    assert world.now(after).status is LeaseStatus.ACTIVE
+    boot(world, after)
 
 
 # Declared
