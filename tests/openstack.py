@@ -414,6 +414,16 @@ class Providers:
             self._put_traits(host, {*self._traits(host)["traits"]} - {trait})
             self.ask("DELETE", f"/traits/{trait}")
 
+    def allocations(self, server_id: str) -> dict[str, dict[str, int]]:
+        """Return what a server has, by the uuid of the provider."""
+        found = self.ask("GET", f"/allocations/{server_id}")["allocations"]
+        return {provider: dict(one["resources"]) for provider, one in found.items()}
+
+    def unreserve(self, name: str) -> None:
+        """Say that what a provider has is reserved no more, as who has cleaned a device does."""
+        inventories = self.inventories(name)
+        self._put_inventories(name, {key: {**one, "reserved": 0} for key, one in inventories.items()})
+
     def _path(self, name: str) -> str | None:
         found = self.ask("GET", f"/resource_providers?name={name}")["resource_providers"]
         return f"/resource_providers/{found[0]['uuid']}" if found else None

@@ -414,7 +414,25 @@ FILTERS = [
     "ServerGroupAffinityFilter",
     "AggregateInstanceExtraSpecsFilter",
     "AggregateMultiTenancyIsolation",
+    "PciPassthroughFilter",
 ]
+
+# Fake PCI devices of the hosts from the third on; a card of the second product is used once, then to be cleaned.
+GPUS = {
+    "CLOUD_HOST_GPUS": os.environ.get("OPENSTACK_CLOUD_GPUS") or "4",
+    "CLOUD_HOST_GPUS_USED_ONCE": os.environ.get("OPENSTACK_CLOUD_GPUS_USED_ONCE") or "1",
+}
+PCI = {
+    "device_spec": [
+        '{"vendor_id": "10de", "product_id": "20b5"}',
+        '{"vendor_id": "10de", "product_id": "2330", "resource_class": "CUSTOM_GPU_H100", "one_time_use": "true"}',
+    ],
+    "alias": [
+        '{"name": "a100", "vendor_id": "10de", "product_id": "20b5", "device_type": "type-PCI"}',
+        '{"name": "h100", "resource_class": "CUSTOM_GPU_H100", "device_type": "type-PCI"}',
+    ],
+    "report_in_placement": "true",
+}
 
 
 def configure():
@@ -583,6 +601,9 @@ def configure():
                 "server_group_members": 1000,
             },
             "conductor": {"workers": 1},
+            "pci": PCI,
+            # Which of them a server gets is Placement's choice; the API and the conductor have to know it, too.
+            "filter_scheduler": {"pci_in_placement": "true"},
             "notifications": {
                 "notification_format": "versioned",
                 "versioned_notifications_topics": "versioned_notifications",
@@ -889,7 +910,7 @@ def start_late(quick=None):
         start(
             name,
             [BIN / "python", LIB / "compute.py", *nova_conf(name)],
-            environment(**size),
+            environment(**size, **(GPUS if name in hosts()[2:] else {})),
             [*stamp("nova", "nova", name), driver],
         )
     if "cinder" in OPTIONAL:

@@ -53,6 +53,10 @@ minutes_before_end_lease = {lead}
 [cloud]
 timeout = 10
 
+[nova]
+pci_alias = {{"name": "a100", "vendor_id": "10de", "product_id": "20b5"}}
+pci_alias = {{"name": "h100", "resource_class": "CUSTOM_GPU_H100"}}
+
 [database]
 connection = {database}
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's fake virt driver, made usable by services that restart.
 
-Five things differ from nova.virt.fake:
+Six things differ from nova.virt.fake:
 
 * the size of a host is configurable (CLOUD_HOST_VCPUS, CLOUD_HOST_MEMORY_MB,
   CLOUD_HOST_DISK_GB in the environment of the process);
+* it may have PCI devices: CLOUD_HOST_GPUS of one product, and
+  CLOUD_HOST_GPUS_USED_ONCE of another;
 * the servers a host "runs" are kept in a file under its state path, so that
   they are still there, in the same power state, after a restart;
 * pause and suspend change the power state, and a live migration removes the
@@ -34,10 +36,26 @@ def _size(name, default):
     return int(os.environ.get(name) or default)
 
 
+def _device(product_id, bus):
+    """A PCI device as libvirt's driver describes it."""
+    return {
+        "dev_id": f"pci_0000_{bus:02x}_00_0",
+        "address": f"0000:{bus:02x}:00.0",
+        "vendor_id": "10de",
+        "product_id": product_id,
+        "label": f"label_10de_{product_id}",
+        "dev_type": "type-PCI",
+        "status": "available",
+        "numa_node": None,
+    }
+
+
 class CloudFakeDriver(fake.FakeDriverWithoutFakeNodes):
     vcpus = _size("CLOUD_HOST_VCPUS", 16)
     memory_mb = _size("CLOUD_HOST_MEMORY_MB", 65536)
     local_gb = _size("CLOUD_HOST_DISK_GB", 1000)
+    gpus = [_device("20b5", 0x40 + number) for number in range(_size("CLOUD_HOST_GPUS", 0))]
+    used_once = [_device("2330", 0x80 + number) for number in range(_size("CLOUD_HOST_GPUS_USED_ONCE", 0))]
 
     def __init__(self, virtapi, read_only=False):
         super().__init__(virtapi, read_only)
@@ -48,6 +66,11 @@ class CloudFakeDriver(fake.FakeDriverWithoutFakeNodes):
 
     def get_host_uptime(self):
         return " 00:00:00 up 1 day,  0:00,  0 users,  load average: 0, 0, 0"
+
+    def get_available_resource(self, nodename):
+        return super().get_available_resource(nodename) | {
+            "pci_passthrough_devices": json.dumps(self.gpus + self.used_once)
+        }
 
     # What the "hypervisor" runs, on disk.
 
