@@ -94,8 +94,8 @@ class CapacityEnsurer:
         aggregate = self._ensure_aggregate(task, found, affinity)
         self._ensure_capacity(task, aggregate, aggregates)
         left = sum(self._preemptibles.make_room(resource) for resource in task.resources)
-        found = {r.name: self._preemptibles.count_uncleaned(r) for r in task.resources} if starting else {}
-        opened = Opened(_cloud_ids_of(task, group, aggregate), left, {host: n for host, n in found.items() if n})
+        uncleaned = {r.name: self._preemptibles.count_uncleaned(r) for r in task.resources} if starting else {}
+        opened = Opened(_cloud_ids_of(task, group, aggregate), left, {host: n for host, n in uncleaned.items() if n})
         if access and not opened.missing:
             # Last, so that a project that can boot finds capacity.
             self._flavor.give_access(task, starting=starting)
