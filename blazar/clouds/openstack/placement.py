@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from blazar.clouds.openstack.access import Access
-from blazar.clouds.openstack.service import Json, StaleGeneration
+from blazar.clouds.openstack.service import CloudService, Json, StaleGeneration
 from blazar.clouds.ports.placement import CLASS_PREFIX, ProviderInventory, ReservedCapacity, combine_inventories
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, NotFound
@@ -112,7 +112,7 @@ class OpenStackPlacement:
 
     def _read_tree(self, name: str) -> list[Json]:
         """Return the provider of this name and all that are nested in it."""
-        provider = self._find_provider(name)
+        provider = _find_provider(self._placement, name)
         if provider is None:
             return []
         query = {"in_tree": provider["uuid"]}
@@ -134,7 +134,7 @@ class OpenStackPlacement:
 
     def reservation_provider(self, hypervisor_hostname: str) -> str | None:
         """Return the uuid of the host's reservation provider."""
-        found = self._find_provider(PREFIX + hypervisor_hostname)
+        found = _find_provider(self._placement, PREFIX + hypervisor_hostname)
         if found is None:
             return None
         uuid = self._uuids[hypervisor_hostname] = str(found["uuid"])
@@ -142,7 +142,7 @@ class OpenStackPlacement:
 
     def create_reservation_provider(self, hypervisor_hostname: str) -> str:
         """Create the host's reservation provider as a child of its own."""
-        parent = self._find_provider(hypervisor_hostname)
+        parent = _find_provider(self._placement, hypervisor_hostname)
         if parent is None:
             raise NotFound(f"Placement knows no resource provider {hypervisor_hostname}")
         body = {"name": PREFIX + hypervisor_hostname, "parent_provider_uuid": parent["uuid"]}
@@ -254,10 +254,11 @@ class OpenStackPlacement:
         uuid = self.reservation_provider(hypervisor_hostname)
         return absent if uuid is None else act(f"/resource_providers/{uuid}")
 
-    def _find_provider(self, name: str) -> Json | None:
-        answer = self._placement.get("/resource_providers", params={"name": name}, microversion=MICROVERSION)
-        providers: list[Json] = answer["resource_providers"]
-        return next((provider for provider in providers if provider["name"] == name), None)
+
+def _find_provider(placement: CloudService, name: str) -> Json | None:
+    answer = placement.get("/resource_providers", params={"name": name}, microversion=MICROVERSION)
+    providers: list[Json] = answer["resource_providers"]
+    return next((provider for provider in providers if provider["name"] == name), None)
 
 
 def _retry_while_stale(write: Callable[[str], T], sleep: Callable[[float], None]) -> Callable[[str], T]:
