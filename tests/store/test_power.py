@@ -42,7 +42,7 @@ def keep(store: Store, host: Resource, policy: PowerPolicy = PowerPolicy.KEEP) -
 
 def switch(store: Store, host: Resource, *, at=NOON) -> None:
     """Give a host a switch."""
-    change(store, host, PowerChange(SWITCH), at=at)
+    change(store, host, PowerChange(replace(SWITCH, target=host.name)), at=at)
 
 
 def claim(store: Store, token: str = "me", *, now=NOON) -> bool:

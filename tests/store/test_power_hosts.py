@@ -10,11 +10,12 @@ import pytest
 
 from blazar.model.base.errors import InvalidInput, NotFound, WrongState
 from blazar.model.base.paging import Page
+from blazar.model.power.addresses import PowerAdapter, PowerAddress
 from blazar.model.power.hosts import PowerChange, PowerSums
 from blazar.model.power.settings import PowerPolicy
 from blazar.model.power.states import PowerReason, PowerState
 from blazar.model.resources.resource import HOST
-from blazar.store.sql.tables import journal
+from blazar.store.sql.tables import host_power, journal
 from blazar.store.store import Store
 from tests.statements import counted
 from tests.store.builders import HOUR, NOON, a_host
@@ -74,6 +75,48 @@ def test_the_switch_of_a_host_that_sleeps_may_be_mended_and_not_taken_away(store
     with pytest.raises(WrongState, match="is off, and nobody could wake it"):
         change(store, host, PowerChange(removes_address=True))
     assert power_of(store, host).address == mended
+
+
+SYSTEM = "https://10.30.0.11/redfish/v1/Systems/1"
+
+
+@pytest.mark.parametrize(
+    ("adapter", "had", "wanted"),
+    [
+        (PowerAdapter.REDFISH, SYSTEM, SYSTEM),
+        (PowerAdapter.REDFISH, SYSTEM, "https://10.30.0.11:443/redfish/v1/Systems/1/"),
+        (PowerAdapter.IRONIC, "rack-1", "rack-1"),
+        (PowerAdapter.SIMULATED, "node-1", "node-1"),
+    ],
+    ids=["same", "other spelling", "ironic", "simulated"],
+)
+def test_a_host_does_not_get_the_switch_of_another_one(store, adapter, had, wanted):
+    first, second = a_host(store, 1), a_host(store, 2)
+    change(store, first, PowerChange(PowerAddress(adapter, had)))
+    # Its own is so already.
+    change(store, first, PowerChange(PowerAddress(adapter, had)))
+    with pytest.raises(WrongState, match="target is the switch of host node-1, which would go off with node-2"):
+        change(store, second, PowerChange(PowerAddress(adapter, wanted)))
+    change(store, first, PowerChange(removes_address=True))
+    change(store, second, PowerChange(PowerAddress(adapter, wanted)))
+
+
+def test_a_hook_switches_several_hosts_and_knows_them_apart(store):
+    hook = PowerAddress(PowerAdapter.HOOK, "https://switch.example.org/")
+    for number in (1, 2):
+        change(store, a_host(store, number), PowerChange(hook))
+    assert [host.sleeps for host in store.power.read_view(NOON, rehearsed=False).hosts] == [True, True]
+
+
+def test_hosts_that_were_given_one_switch_at_once_do_not_sleep(store, engine):
+    hosts = [a_host(store, number) for number in (1, 2, 3)]
+    for host in hosts:
+        switch(store, host)
+    with engine.begin() as connection:
+        connection.execute(host_power.update().where(host_power.c.resource_id == hosts[1].id).values(target="node-1"))
+    view = store.power.read_view(NOON, rehearsed=False)
+    assert [host.sleeps for host in view.hosts] == [False, False, True]
+    assert all(host.sleeps for host in store.power.read_view(NOON, rehearsed=True).hosts)
 
 
 def test_a_host_that_sleeps_is_woken_once(store, engine):

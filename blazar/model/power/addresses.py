@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.resources.resource import HOST, ResourceKind, noun
@@ -29,6 +30,19 @@ class PowerAddress:
 
     adapter: PowerAdapter
     target: str
+
+    def identify(self, region: str) -> tuple[str, ...] | None:
+        """Return what no two hosts have alike, of a host in a region; None of a hook, which is told the host it is for.
+
+        However its URL is written, a system of a BMC is the same.
+        """
+        match self.adapter:
+            case PowerAdapter.HOOK:
+                return None
+            case PowerAdapter.REDFISH:
+                parts = urlsplit(self.target)
+                return self.adapter, f"{parts.hostname}:{parts.port or 443}", parts.path.rstrip("/")
+        return self.adapter, region, self.target
 
 
 def check_adapter(kind: ResourceKind, adapter: PowerAdapter) -> None:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.model.base.errors import WrongState
@@ -26,8 +27,24 @@ class PoweredHost:
     power: HostPower
     rehearsed: HostPower | None = None
 
-    def check_change(self, change: PowerChange) -> None:
-        """Raise WrongState if the host would lose its switch while it is not on: nobody could wake it then."""
+    @property
+    def switch(self) -> tuple[str, ...] | None:
+        """What tells its switch from those of others; None if it has none of its own."""
+        return None if self.power.address is None else self.power.address.identify(self.host.region)
+
+    def check_change(self, change: PowerChange, others: Iterable[PoweredHost] = ()) -> None:
+        """Raise WrongState if the host would lose its switch while it is not on: nobody could wake it then.
+
+        Nor may it get the switch of one of the ``others``, which would lose its power, and its servers, with this one.
+        """
+        if change.address is not None and (switch := change.address.identify(self.host.region)) is not None:
+            for other in others:
+                if other.host.id != self.host.id and other.switch == switch:
+                    raise WrongState(
+                        f"target is the switch of {noun(other.host.kind)} {other.host.name}, which would go off with "
+                        f"{self.host.name}; give that of {self.host.name}, or take it from {other.host.name} first",
+                        at="/target",
+                    )
         state = self.power.state
         if change.removes_address and self.power.address is not None and state is not PowerState.ON:
             raise WrongState(
@@ -35,6 +52,14 @@ class PoweredHost:
                 "target; wake it first, and wait until it is on",
                 at="/adapter",
             )
+
+
+def keep_on(hosts: Collection[PoweredHost]) -> Iterator[PoweredHost]:
+    """Yield hosts, of which those with the switch of another one do not sleep: they were given it at the same time."""
+    switches = Counter(host.switch for host in hosts)
+    for host in hosts:
+        is_shared = host.switch is not None and switches[host.switch] > 1
+        yield replace(host, power=replace(host.power, sleeps=False)) if is_shared else host
 
 
 @dataclass(frozen=True, slots=True)

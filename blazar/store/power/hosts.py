@@ -39,9 +39,7 @@ class PowerHostStore:
     def all(self, kind: ResourceKind = HOST) -> tuple[PoweredHost, ...]:
         """Return the registered hosts, or pools, with their power; two statements while no resource changes."""
         with self._transactions.reading() as connection:
-            hosts = self._catalogs.read(connection, kind).resources
-            rows = read_live_rows(connection)
-        return tuple(_parse_host(host, rows.get(host.id)) for host in hosts)
+            return self._read_all(connection, kind)
 
     def one(self, external_id: str, kind: ResourceKind = HOST) -> PoweredHost:
         """Return a registered host with its power; NotFound."""
@@ -60,9 +58,12 @@ class PowerHostStore:
         *,
         at: datetime,
     ) -> PoweredHost:
-        """Change where a host is switched, and its policy. NotFound; WrongState if it could not be woken then."""
+        """Change where a host is switched, and its policy. NotFound; WrongState if it could not be woken then.
+
+        The same if the switch is that of another host.
+        """
         before = _lock_host(connection, external_id, kind)
-        before.check_change(change)
+        before.check_change(change, () if change.address is None else self._read_all(connection, kind))
         power = before.power
         address = None if change.removes_address else change.address or power.address
         after = replace(before, power=replace(power, address=address, policy=change.policy or power.policy))
@@ -94,6 +95,11 @@ class PowerHostStore:
             after = replace(after, power=power)
         write_entry(connection, tell_power(before, after, at=at, by=current().actor))
         return after
+
+    def _read_all(self, connection: Connection, kind: ResourceKind) -> tuple[PoweredHost, ...]:
+        hosts = self._catalogs.read(connection, kind).resources
+        rows = read_live_rows(connection)
+        return tuple(_parse_host(host, rows.get(host.id)) for host in hosts)
 
     def log(self, external_id: str, page: Page, kind: ResourceKind = HOST) -> PowerLogPage:
         """Return a page of the moves of a host, in four statements at most; NotFound, InvalidInput for the marker."""

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from blazar.calendar.power import HostOutlook
 from blazar.model.power.addresses import PowerAdapter, PowerAddress
 from blazar.model.power.classes import POWERED, find_group
+from blazar.model.power.hosts import PoweredHost, keep_on
 from blazar.model.power.settings import PowerPolicy
 from blazar.model.power.states import HostPower, PowerReason, PowerState
 from blazar.model.resources.resource import Resource
@@ -79,8 +80,8 @@ def read_hosts(
             continue
         power = power_of(row, host, rehearsed=rehearsed)
         usable = host.reservable and host.id not in closed
-        found.append(replace(power, usable=usable, group=find_group(host, class_by)))
-    return tuple(found)
+        found.append(PoweredHost(host, replace(power, usable=usable, group=find_group(host, class_by))))
+    return tuple(one.power for one in (found if rehearsed else keep_on(found)))
 
 
 def read_live_rows(connection: Connection, *where: sa.ColumnElement[bool]) -> Mapping[int, AnyRow]:
