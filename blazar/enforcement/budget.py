@@ -253,7 +253,7 @@ class ResourceHoursFilter(LimitFilter):
             f"reservations, start_date, end_date: the lease would take {hours_up(taken)} {measure}-hours from "
             f"{spell(period.start)} to {spell(period.end)}, and of the {limit} that the project has in "
             f"{self._period.words} ({name}) {hours_down(max(0, limit * 3600 - used))} are left for it; ask "
-            f"{', '.join(fits.advice)}"
+            f"{', '.join(fits.advice) if limit else 'the operators for more'}"
         )
 
     def _limits(self, project_id: str) -> Mapping[str, int]:

@@ -26,6 +26,7 @@ from blazar.model.billing.charges import NANO, window_of_month
 from blazar.model.billing.fits import JointLimit, PriceLimit
 from blazar.model.billing.prices import QuotedLease
 from blazar.model.billing.spending import (
+    LONGEST_MOVED,
     SpendExcess,
     SpendRoom,
     find_affordable_count,
@@ -143,8 +144,11 @@ def _refuse(room: SpendRoom, excess: SpendExcess, quoted: QuotedLease, question:
     advice = [
         *([f"for at most {span(shorter.duration)}"] if shorter else []),
         *([f"for at most {fewer} of what it would have"] if fewer else []),
-        f"for a start at {zulu(later.start)}" if later else "for another time",
+        *([f"for a start at {zulu(later.start)}"] if later else []),
+        # No other start was looked for.
+        *(["for another time"] if quoted.window.duration > LONGEST_MOVED else []),
     ]
+    asked = ", or ".join(advice) or "the operators for more: nothing of it fits within a year"
     month = spending.months.get(excess.month, MonthSpending())
     exceeded = Exceeded(
         name,
@@ -157,5 +161,5 @@ def _refuse(room: SpendRoom, excess: SpendExcess, quoted: QuotedLease, question:
     return exceeded.make_denial(
         f"reservations, start_date, end_date: the lease would cost {spell_up(excess.taken, decimals)} {currency} for "
         f"{spell_month(excess.month)}, and of the {spell_down(room.limit.nano, decimals)} that the project has for a "
-        f"month ({name}) {spell_down(excess.left, decimals)} are left; ask {', or '.join(advice)}"
+        f"month ({name}) {spell_down(excess.left, decimals)} are left; ask {asked}"
     )

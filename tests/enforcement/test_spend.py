@@ -68,6 +68,24 @@ def test_nothing_is_said_of_what_has_no_price_or_is_changed_or_goes_on_already()
     assert denial(rule, ask(window, 1, prices())) is not None
 
 
+def test_what_is_too_dear_for_each_month_is_offered_at_the_edge_of_two():
+    rule, lists = SpendFilter(20 * NANO), prices(fee="2.00")
+    refused = denial(rule, ask(Window(NOON, NOON + 30 * HOUR), 1, lists, m5=8 * NANO))
+    # 18 hours and the fee in April, and 12 hours, which are left, in May.
+    assert refused is not None
+    assert refused.message.endswith("ask for at most 18 hours, or for a start at 2030-04-30T06:00:00Z")
+    # Of May a cent less is left.
+    refused = denial(rule, ask(Window(NOON, NOON + 30 * HOUR), 1, lists, m5=8 * NANO + 1))
+    assert refused is not None
+    assert refused.message.endswith("or for a start at 2030-06-30T06:00:00Z")
+
+
+def test_who_may_pay_nothing_is_not_told_to_ask_for_another_time():
+    refused = denial(SpendFilter(0), ask(Window(NOON, NOON + HOUR), 1, prices()))
+    assert refused is not None
+    assert refused.message.endswith("0.00 are left; ask the operators for more: nothing of it fits within a year")
+
+
 @settings(max_examples=cases(60), deadline=None)
 @given(
     st.integers(0, 40 * 24), st.integers(1, 200), st.integers(1, 6), st.integers(0, 300), st.integers(0, 300),

@@ -112,7 +112,7 @@ def find_affordable_length(quoted: QuotedLease, room: SpendRoom, excess: SpendEx
 def find_affordable_start(quoted: QuotedLease, limit: LeaseLimit) -> Window | None:
     """Return a later window of the same length in which a lease fits: within a year, by the first month that has room.
 
-    A second earlier it does not.
+    A second earlier it does not. One that is too dear for each month may fit into the end of one and the next.
     """
     length = quoted.window.duration
     if length > LONGEST_MOVED:
@@ -122,12 +122,26 @@ def find_affordable_start(quoted: QuotedLease, limit: LeaseLimit) -> Window | No
         return limit.allows(replace(quoted, window=Window(start, start + length)))
 
     before = quoted.window.start
-    for start in _list_month_starts(before):
-        if fits(start):
-            first = find_first(before, start, fits)
-            return Window(first, first + length)
-        before = start
+    for edge in _list_month_starts(before):
+        for start in (_find_last_part(quoted, limit, max(before, edge - length), edge), edge):
+            if fits(start):
+                first = find_first(before, start, fits)
+                return Window(first, first + length)
+            before = start
     return None
+
+
+def _find_last_part(quoted: QuotedLease, limit: LeaseLimit, before: datetime, edge: datetime) -> datetime:
+    """Return the first start after ``before`` at which what the lease has up to the edge of a month fits, or the edge.
+
+    Only there a lease may fit that is too dear for each month alone: later it has more of the next month.
+    """
+
+    def fits(start: datetime) -> bool:
+        return start == edge or limit.allows(replace(quoted, window=Window(start, edge)))
+
+    last = edge - timedelta(seconds=1)
+    return find_first(before, edge, fits) if before < last and fits(last) else edge
 
 
 def find_affordable_count(quoted: QuotedLease, count: int, room: SpendRoom) -> int:
