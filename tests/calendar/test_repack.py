@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from blazar.calendar.kept import KeptResource
 from blazar.calendar.maintenance import PromisedPiece
 from blazar.calendar.repack.board import NOWHERE, RepackBoard
+from blazar.calendar.repack.in_use import HostsInUse
 from blazar.calendar.repack.search import repack
 from blazar.calendar.repack.values import FullAt, NotRepacked, Repack, RepackLimits, RepackProblem, WholeNeed
 from blazar.model.base.amounts import Amounts
@@ -269,3 +271,38 @@ def test_no_answer_is_wrong_and_most_of_what_needs_moves_is_found():
     assert missed <= 0.1 * (repacked + missed), counts
     assert proven > 4 * unknown, counts
     assert min(fitted, repacked) > 5, counts
+
+
+def count_in_use(problem: RepackProblem, hosts: frozenset[int]) -> HostsInUse:
+    """Return the hosts that are in use, of those that anybody may get, as they are kept."""
+    uses = {h: [(p.start, p.end, 1, None) for p in problem.pieces if p.resource_id == h] for h in hosts}
+    return HostsInUse.of(hosts).follow({h: KeptResource.of_uses(1, found) for h, found in uses.items()})
+
+
+def test_where_too_few_are_free_no_arrangement_has_room_and_the_proof_is_the_same():
+    proven = same = 0
+    for seed in range(max(CASES, 150)):
+        problem = draw(random.Random(seed), pinned=0.0 if seed % 2 else 0.3)
+        hosts = frozenset(problem.choices["any"])
+        in_use, asked = count_in_use(problem, hosts), sum(need.count for need in problem.needs)
+        full = in_use.find_full(problem.window, asked)
+        if full is None:
+            continue
+        proven += 1
+        assert not can_be_arranged(problem)
+        there = {p.resource_id for p in problem.pieces if p.start <= full.at < p.end}
+        assert (full.hosts, full.promised, full.asked) == (hosts, len(there), asked)
+        after = in_use.find_room(full.at, asked)
+        for start in range(full.at, 60 if after is None else after):
+            assert in_use.find_full((start, start + 1), asked)
+        assert after is None or in_use.find_full((after, after + 1), asked) is None
+        if all(need.hosts == hosts and not need.pinned for need in problem.needs) and not problem.closed:
+            assert repack(problem) == NotRepacked(full)
+            same += 1
+    assert min(proven, same) > 5, (proven, same)
+
+
+def test_who_asks_for_hosts_that_nobody_else_may_get_needs_fewer_of_the_others():
+    in_use = HostsInUse.of([1, 2, 3])
+    assert in_use.count_asked(2, frozenset({1, 9})) == 1
+    assert in_use.count_asked(1, frozenset({8, 9})) == 0

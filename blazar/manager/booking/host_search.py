@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A search for hosts that others leave: what is promised around a window is read once, and searched for each window."""
+"""A search for hosts that others leave: what is promised around a window is read once, and searched for each window.
+
+It is read at the first window of which the numbers of hosts in use, which are kept, do not tell that it is full.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from blazar.calendar.maintenance import PromisedPiece, Span
+from blazar.calendar.repack.in_use import HostsInUse
 from blazar.calendar.repack.search import repack
 from blazar.calendar.repack.values import (
+    FullAt,
     NotRepacked,
     Repack,
     RepackLimits,
@@ -56,17 +61,31 @@ class RepackedPlan:
 
 @dataclass(slots=True)
 class HostSearch:
-    """A search for the hosts of a lease, which others leave, in any window of what was read."""
+    """A search for the hosts of a lease, which others leave, in any window ``around`` which is read."""
 
     runtime: Runtime
     lease: Lease
     requests: Sequence[PlacementRequest]
     selectable: Selectable
     now: datetime
-    held: HeldCalendar
-    generations: Mapping[int, int]
+    around: Window
+    in_use: HostsInUse | None = None
+    _generations: Mapping[int, int] = field(default_factory=dict)
+    _held: HeldCalendar | None = None
     _stay: set[str] = field(default_factory=set)
     """Leases that may not move, as was found."""
+
+    @property
+    def held(self) -> HeldCalendar:
+        """Return what is promised, which is read at first, in a constant number of statements."""
+        if self._held is None:
+            store = self.runtime.store
+            start = max(self.around.start, to_second(self.now))
+            whole = Window(start, later(self.around.end, store.calendar.cleaning_time))
+            with store.maintenances.open_planning(HOST, self.now, around=whole) as view:
+                self._generations = view.generations([resource.id for resource in view.catalog.resources])
+            self._held = HeldCalendar(self.runtime, HOST, view, self.now)
+        return self._held
 
     def find(
         self, window: Window, requests: Sequence[PlacementRequest] | None = None
@@ -78,6 +97,8 @@ class HostSearch:
         wanted = self.requests if requests is None else requests
         start, cleaning = max(window.start, to_second(self.now)), self.runtime.store.calendar.cleaning_time
         span = epoch(start), epoch(later(window.end, cleaning))
+        if (full := self._find_full(wanted, span)) is not None:
+            return NotRepacked(full)
         pieces, choices = self._list_pieces(span)
         spent = time.thread_time() + LONGEST_SEARCH
         limits = RepackLimits(is_spent=lambda: time.thread_time() > spent)
@@ -99,7 +120,22 @@ class HostSearch:
                     return self._make_plan(window, wanted, found, moved)
         return refused
 
-    def find_next_end(self, at: int, hosts: Collection[int] | None = None) -> int | None:
+    def _find_full(self, requests: Sequence[PlacementRequest], span: Span) -> FullAt | None:
+        """Return the proof that so few hosts are free; None if others have to be looked at."""
+        if self.in_use is None or any(request.demand.required or request.demand.topology for request in requests):
+            return None
+        asked = [self.in_use.count_asked(r.demand.min_count, r.demand.pinned) for r in requests]
+        return self.in_use.find_full(span, sum(asked))
+
+    def find_next_start(self, at: int, full: FullAt | None) -> int | None:
+        """Return the first instant after one that is refused at which there may be room: ``full`` is the proof."""
+        if full is None:
+            return self._find_next_end(at)
+        if self.in_use is not None and full.hosts is self.in_use.hosts:
+            return self.in_use.find_room(full.at, full.asked)
+        return self._find_next_end(full.at, full.hosts)
+
+    def _find_next_end(self, at: int, hosts: Collection[int] | None = None) -> int | None:
         """Return when the first ends of what is on some hosts at an instant, or of all that is there after it."""
         ends = [
             end
@@ -214,7 +250,7 @@ class HostSearch:
             for host in sorted(hosts)
         )
         gaining = {a.resource_id for a in allocations} | {move.to for move in found.moves}
-        return RepackedPlan(AllocationPlan(allocations, {id_: self.generations[id_] for id_ in gaining}), moved)
+        return RepackedPlan(AllocationPlan(allocations, {id_: self._generations[id_] for id_ in gaining}), moved)
 
 
 def open_search(
@@ -225,12 +261,35 @@ def open_search(
     now: datetime,
     around: Window,
 ) -> HostSearch:
-    """Read what is promised around a window, in a constant number of statements, to search all windows in it."""
-    start, end = max(around.start, to_second(now)), later(around.end, runtime.store.calendar.cleaning_time)
-    with runtime.store.maintenances.open_planning(HOST, now, around=Window(start, end)) as view:
-        generations = view.generations([resource.id for resource in view.catalog.resources])
-    held = HeldCalendar(runtime, HOST, view, now)
-    return HostSearch(runtime, lease, requests, selectable, now, held, generations)
+    """Return a search for all windows in one; two statements now, and a constant number if more has to be read."""
+    in_use = None if selectable.emptied else _read_in_use(runtime, lease, requests, now)
+    return HostSearch(runtime, lease, requests, selectable, now, around, in_use)
+
+
+def _read_in_use(
+    runtime: Runtime, lease: Lease, requests: Sequence[PlacementRequest], now: datetime
+) -> HostsInUse | None:
+    """Return the hosts that others have over time; None if that is not kept, or proves what is not to be told.
+
+    Of hosts that are open to some projects only, others are not told the number. Where too few are as they are asked
+    for, there is another reason.
+    """
+    with runtime.store.calendar.view_kept(HOST, now) as view:
+        catalog, kept = view.catalog, view.kept
+        if kept is None or catalog.restricted:
+            return None
+        if any(len(catalog.matching(r.demand.requirement)) < r.demand.min_count for r in requests):
+            return None
+        others = view.list_kept_without(lease.id, as_of=now)
+    known = kept.derived.find(_IN_USE)
+    if known is None or known[0] is not catalog:
+        known = catalog, HostsInUse.of(resource.id for resource in catalog.resources if resource.reservable)
+    in_use: HostsInUse = known[1].follow(kept.resources)
+    kept.derived.keep(_IN_USE, (catalog, in_use))
+    return in_use if others is None or others is kept.resources else in_use.follow(others)
+
+
+_IN_USE = "hosts in use"
 
 
 def _make_need(demand: Demand, fitting: Mapping[int, Resource], keeps: Collection[int]) -> WholeNeed:

@@ -137,8 +137,8 @@ class MovedWindows:
 
     def _find_next_start(self, at: datetime, full: FullAt | None) -> datetime | None:
         """Return the first start after one that is refused that may not be: once something of what is there ends."""
-        end = self.search.find_next_end(epoch(at)) if full is None else self.search.find_next_end(full.at, full.hosts)
-        return None if end is None else from_epoch(end)
+        start = self.search.find_next_start(epoch(at), full)
+        return None if start is None else from_epoch(start)
 
     def find_longest(self, window: Window) -> FreeWindow | None:
         """Return the window up to its last end that fits; None if that is not known, or too near."""

@@ -16,13 +16,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.calendar.blocks import Use
-from blazar.calendar.kept import KeptCalendar
+from blazar.calendar.kept import KeptCalendar, KeptResource
+from blazar.calendar.timeline import epoch
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.calendar.views import BlockLease
 from blazar.model.maintenance.windows import MaintenanceBlock
 from blazar.model.resources.resource import ResourceKind
+from blazar.store.calendar.kept_rows import read_own
 from blazar.store.calendar.occupancy import instant_of, late_use_conditions
 from blazar.store.calendar.timelines import read_blocks
 from blazar.store.resources.catalog import ResourceCatalog
@@ -105,6 +107,13 @@ class UsesView:
         if leases_read is LeasesRead.NONE:
             return _parse_uses(((*row, *_NO_LEASE) for row in rows), {})
         return _parse_uses(rows, self._read_over(rows) if leases_read is LeasesRead.ALL else {})
+
+    def list_kept_without(self, lease_id: str, *, as_of: datetime) -> Mapping[int, KeptResource] | None:
+        """Return what is kept, by resource, without what a lease has; None if nothing is; one statement."""
+        if self.kept is None:
+            return None
+        own = read_own(self._connection, self._kind, [lease_id], epoch(as_of))
+        return self.kept.without(own).resources if own else self.kept.resources
 
     def find_occupied(self, project_id: str, window: Window, *, as_of: datetime) -> frozenset[int]:
         """Return the resources of which a project has a part in a window; one statement."""

@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
 from blazar.calendar.repack.values import RepackMode
+from blazar.calendar.timeline import epoch
 from blazar.manager.booking import host_search
 from blazar.model.base.errors import NotEnoughResources
+from blazar.model.base.moments import Duration
 from blazar.model.base.proof import ProofCode, RefusalProof
 from blazar.model.leases.lease import Lease
+from blazar.model.leases.requests import Actor
 from blazar.model.resources.resource import HOST
+from blazar.model.search.availability import AvailabilityQuestion
 from blazar.observe import metrics
 from tests.api.conftest import app_of, client_of
 from tests.api.leases.test_waiting import ask
@@ -27,7 +32,7 @@ from tests.manager.booking.test_repacking import (
     pair,
     prolong,
 )
-from tests.world import NOON, World, a_host
+from tests.world import NOON, PROJECT, World, a_host
 
 HOUR = timedelta(hours=1)
 LATER = {"resource_type": "physical:host", "min": 1}
@@ -146,8 +151,45 @@ def test_a_question_has_the_proof_that_a_booking_is_refused_with(world, monkeypa
     assert answered()["proof"]["code"] == "full_at"
     assert answered(explain=False)["proof"] is None
     assert answered(start_date="2030-04-01T12:00:00Z", end_date="2030-04-01T14:00:00Z")["proof"] is None
+    monkeypatch.setattr(host_search, "_read_in_use", lambda *_: None)
+    assert answered()["proof"] == refused_with()
     monkeypatch.setattr("blazar.calendar.repack.search.find_proof", lambda board: None)
     assert answered()["proof"] == refused_with() == {"code": "not_proven"}
+
+
+def test_where_the_number_of_free_hosts_is_proof_enough_nothing_else_is_read(world, monkeypatch):
+    world.lease(a_host(2), start=3 * HOUR, hours=4)
+    monkeypatch.setattr("blazar.store.maintenance.windows.read_pieces", lambda *_, **__: pytest.fail("was read"))
+    refusal = refused(world, a_host(2), start=4 * HOUR, hours=9)
+    assert (refusal.proof.full.hosts, refusal.proof.full.promised, refusal.proof.full.asked) == (3, 2, 2)
+    found = world.manager.availability.find(
+        AvailabilityQuestion(
+            Actor("curie", PROJECT),
+            reservations=(a_host(2),),
+            duration=Duration(seconds=3600),
+            earliest=NOON + 4 * HOUR,
+        )
+    )
+    assert found.openings[0].window.start == NOON + 7 * HOUR
+    assert found.proof is not None
+
+
+def test_hosts_that_a_lease_has_itself_are_no_proof_against_it(world):
+    lease = world.lease(a_host(2), start=3 * HOUR, hours=4)
+    world.lease(a_host(1), start=3 * HOUR, hours=4)
+    runtime, requests = world.manager.leases.creator._runtime, ()
+    span = epoch(lease.window.start), epoch(lease.window.end)
+    for who, taken in ((lease, 1), (replace(lease, id="another"), 3)):
+        in_use = host_search._read_in_use(runtime, who, requests, NOON)
+        assert in_use.find_full(span, 4 - taken).promised == taken
+        assert in_use.find_full(span, 3 - taken) is None
+
+
+def test_the_number_of_hosts_is_not_told_where_some_are_open_to_others_only(world, monkeypatch):
+    runtime, lease = world.manager.leases.creator._runtime, world.lease()
+    assert host_search._read_in_use(runtime, lease, (), NOON) is not None
+    monkeypatch.setattr(world.store.resources.catalog(HOST), "restricted", True)
+    assert host_search._read_in_use(runtime, lease, (), NOON) is None
 
 
 def test_a_dry_run_says_how_many_others_it_would_move(world):
