@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from blazar.calendar.maintenance import PromisedPiece, Span
 from blazar.calendar.repack.in_use import HostsInUse
+from blazar.calendar.repack.refused import RefusedSearch
 from blazar.calendar.repack.search import repack
 from blazar.calendar.repack.values import (
     FullAt,
@@ -26,6 +27,7 @@ from blazar.calendar.repack.values import (
     WholeNeed,
 )
 from blazar.calendar.timeline import epoch
+from blazar.enforcement import Occasion
 from blazar.manager.booking.booking import PlacementRequest, Selectable, match_visible
 from blazar.manager.booking.held_calendar import HeldCalendar
 from blazar.manager.common.runtime import Runtime
@@ -135,6 +137,24 @@ class HostSearch:
             return self.in_use.find_room(full.at, full.asked)
         return self._find_next_end(full.at, full.hosts)
 
+    def find_if_changed(self, window: Window) -> RepackedPlan | NotRepacked | None:
+        """Return what ``find`` does; None if that has found no way before, and nothing has changed for it since."""
+        memory, state = self.runtime.refused_searches, self._sum_up()
+        begin, end = epoch(max(window.start, to_second(self.now))), epoch(window.end)
+        if memory.has(self.lease.id, state, begin, end):
+            return None
+        found = self.find(window)
+        if isinstance(found, NotRepacked):
+            memory.add(self.lease.id, RefusedSearch(state, begin, end, self._find_next_end(begin)))
+        return found
+
+    def _sum_up(self) -> int:
+        """Return a number that is another one once something has changed that this search depends on."""
+        held = self.held
+        pieces = frozenset((piece, row.keep_hosts, row.lease_status, row.released) for piece, row in held.rows.items())
+        asked = repr((self.requests, self.selectable, sorted(held.closed.items())))
+        return hash((pieces, held.view.catalog.version, asked))
+
     def _find_next_end(self, at: int, hosts: Collection[int] | None = None) -> int | None:
         """Return when the first ends of what is on some hosts at an instant, or of all that is there after it."""
         ends = [
@@ -186,6 +206,7 @@ class HostSearch:
         likeness = held.view.catalog.likeness
         choices: dict[str, frozenset[int]] = {}
         pieces = []
+        mine = [piece for piece in held.held if piece.lease_id == self.lease.id] if self._holds_meanwhile else []
         for piece in held.held:
             if piece.lease_id == self.lease.id or not piece.meets((first, last)):
                 continue
@@ -194,12 +215,24 @@ class HostSearch:
                 pieces.append(replace(piece, movable=False))
                 continue
             like = likeness[piece.resource_id] if settings.mode is RepackMode.EQUAL else None
-            group = json.dumps([piece.group, like])
+            kept = sorted(own.resource_id for own in mine if own.meets((piece.start, piece.end)))
+            group = json.dumps([piece.group, like, kept])
             if group not in choices:
                 known = held.candidates(piece)
-                choices[group] = frozenset(r.id for r in known if like is None or likeness[r.id] == like)
+                fitting = frozenset(r.id for r in known if like is None or likeness[r.id] == like)
+                choices[group] = fitting.difference(kept)
             pieces.append(replace(piece, group=group))
         return pieces, choices
+
+    @property
+    def _holds_meanwhile(self) -> bool:
+        """Whether the lease may hold what it has until a change of it is made in steps, or undone: no others get it."""
+        types = self.runtime.types
+        only_hosts = all(
+            types[r.resource_type].kind == HOST for r in self.lease.reservations if r.resource_type in types
+        )
+        in_steps = self.runtime.enforcement.needs_acceptance(Occasion.UPDATED, self.lease.project_id)
+        return in_steps or not only_hosts or self.lease.status is not LeaseStatus.PENDING
 
     def _may_move(self, piece: PromisedPiece, earliest: int) -> bool:
         held = self.held

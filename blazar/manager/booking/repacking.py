@@ -50,7 +50,7 @@ def plan_repacked(
     now: datetime,
     attempt: int,
 ) -> RepackedPlan:
-    """Return the plan of ``plan_allocations``; if a lease that is prolonged finds too few hosts, one with moves.
+    """Return the plan of ``plan_allocations``; if a lease that is changed finds too few hosts, one with moves.
 
     While anybody waits for a turn nobody is moved. NotEnoughResources is that of the plan without moves.
     """
@@ -58,12 +58,7 @@ def plan_repacked(
         plan = plan_allocations(runtime, lease.id, window, requests, selectable=selectable, now=now, attempt=attempt)
         return RepackedPlan(plan)
     except NotEnoughResources as refused:
-        prolongs = window.covers(lease.window) and window.end > lease.window.end
-        found = None
-        if prolongs:
-            found = plan_moves(
-                runtime, lease, window, requests, refused, selectable=selectable, now=now, attempt=attempt
-            )
+        found = plan_moves(runtime, lease, window, requests, refused, selectable=selectable, now=now, attempt=attempt)
         if found is None:
             raise
         return found
@@ -91,12 +86,8 @@ def plan_moves(
     if not _do_others_move(runtime, mine):
         return None
     with metrics.REPACK_DURATION.measure():
-        found = open_search(runtime, lease, mine, selectable, now, window).find(window)
-    if found is not None:
-        metrics.REPACKINGS.add(_name_outcome(found))
-    if isinstance(found, RepackedPlan):
-        others_moved = ", ".join(write.after.id for write in found.moved)
-        LOG.info("Lease %s gets its hosts until %s, for leases %s get others", lease.id, window.end, others_moved)
+        search = open_search(runtime, lease, mine, selectable, now, window)
+        found = _note_outcome(search, window, search.find(window))
     if isinstance(found, NotRepacked):
         refused.proof = make_proof(found.proof)
         return None
@@ -108,11 +99,45 @@ def plan_moves(
     return replace(found, plan=AllocationPlan(allocations, {**rest.generations, **found.plan.generations}))
 
 
-def _do_others_move(runtime: Runtime, requests: Sequence[PlacementRequest], *, in_line: bool = False) -> bool:
-    """Tell whether others get other hosts for such requests: while anybody waits, only for who is ``in_line``."""
+def plan_first(
+    runtime: Runtime,
+    lease: Lease,
+    window: Window,
+    requests: Sequence[PlacementRequest],
+    *,
+    selectable: Selectable,
+    now: datetime,
+) -> RepackedPlan | None:
+    """Return a plan for which others leave their hosts, for who comes before all that wait; None if none is found.
+
+    As long as nothing has changed for it, it is not searched for again. StaleLease.
+    """
+    if not requests or not _do_others_move(runtime, requests, comes_first=True):
+        return None
+    with metrics.REPACK_DURATION.measure():
+        search = open_search(runtime, lease, requests, selectable, now, window)
+        found = _note_outcome(search, window, search.find_if_changed(window))
+    # What is free by now is not for others to leave.
+    return found if isinstance(found, RepackedPlan) and found.moved else None
+
+
+def _note_outcome(
+    search: HostSearch, window: Window, found: RepackedPlan | NotRepacked | None
+) -> RepackedPlan | NotRepacked | None:
+    """Return what was found, counted."""
+    if found is not None:
+        metrics.REPACKINGS.add(_name_outcome(found))
+    if isinstance(found, RepackedPlan):
+        moved = ", ".join(write.after.id for write in found.moved)
+        LOG.info("Lease %s gets its hosts until %s, for leases %s get others", search.lease.id, window.end, moved)
+    return found
+
+
+def _do_others_move(runtime: Runtime, requests: Sequence[PlacementRequest], *, comes_first: bool = False) -> bool:
+    """Tell whether others get other hosts for such requests: while anybody waits, only for who ``comes_first``."""
     if not all(request.demand.whole for request in requests) or runtime.settings.repack.mode is RepackMode.OFF:
         return False
-    return in_line or not runtime.store.waiting_list.is_anybody_waiting()
+    return comes_first or not runtime.store.waiting_list.is_anybody_waiting()
 
 
 def open_moves(
@@ -121,14 +146,9 @@ def open_moves(
     requests: Sequence[PlacementRequest],
     now: datetime,
     around: Window,
-    *,
-    in_line: bool = False,
 ) -> HostSearch | None:
-    """Return the search that a booking of whole hosts makes, for any window in ``around``; None if it makes none.
-
-    ``in_line``: of a lease that waits and has its turn.
-    """
-    if not requests or not _do_others_move(runtime, requests, in_line=in_line):
+    """Return the search that a booking of whole hosts makes, for any window in ``around``; None if it makes none."""
+    if not requests or not _do_others_move(runtime, requests):
         return None
     return open_search(runtime, lease, requests, Selectable(lease.project_id), now, around)
 

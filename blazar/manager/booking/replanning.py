@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Re-planning: chooses replacements for some resources of a lease, with the same calendar and booking as everything.
 
-Healthy resources stay. As many failed ones as possible are replaced; the lease keeps its allocations of the others, so
-that it can use them again when they recover.
+Healthy resources stay. As many failed ones as possible are replaced, by hosts that leases leave which have not started
+if no other ones are free; the lease keeps its allocations of the others, so that it can use them again when they
+recover.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from datetime import datetime
 from types import MappingProxyType
 
 from blazar.manager.booking.booking import PlacementRequest, Selectable, plan_allocations
+from blazar.manager.booking.repacking import MOST_ATTEMPTS, plan_first
 from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.model.base.errors import InvalidInput, NotEnoughResources, WrongState
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import ReservationStatus
-from blazar.model.resources.resource import ResourceKind
+from blazar.model.resources.resource import HOST, ResourceKind
 from blazar.resources.contract.values import Task
+from blazar.store.booking.commit import LeaseWrite
 from blazar.store.resources.catalog import ResourceCatalog
 
 ToReplace = Mapping[str, frozenset[int]]
@@ -29,10 +32,14 @@ ToReplace = Mapping[str, frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class Replan:
-    """The plan for a lease, with the generations to book against; ``replanned`` reservations get new resources."""
+    """The plan for a lease, with the generations to book against; ``replanned`` reservations get new resources.
+
+    ``moved`` are leases of others that make room for it.
+    """
 
     plan: AllocationPlan
     replanned: frozenset[str]
+    moved: tuple[LeaseWrite, ...] = ()
 
 
 def replan_allocations(
@@ -51,13 +58,14 @@ def replan_allocations(
 
     ``avoid``: the resources in ``to_replace`` are healthy, but must not be chosen again, nor those ``besides``.
     ``only`` are the resources to choose from; None: all. First all replacements are placed beside all that is kept;
-    if that fails, reservations that have not started may exchange resources; if that fails too, each in turn gets
-    as much as there is.
+    if that fails, reservations that have not started may exchange resources; then those of other leases get other
+    hosts; if that fails too, each in turn gets as much as there is.
     """
     ids = [task.reservation.id for task in tasks]
     held = {id_: tuple(a for a in allocations if a.reservation_id == id_) for id_ in ids}
     excluded = besides.union(*to_replace.values()) if avoid else besides
     generations: dict[int, int] = {}
+    moved: tuple[LeaseWrite, ...] = ()
     affected = [task for task in tasks if to_replace.get(task.reservation.id)]
     for kind in sorted({kind for task in affected if (kind := _kind_of(runtime, task))}):
         mine = [task for task in tasks if _kind_of(runtime, task) == kind and held[task.reservation.id]]
@@ -66,12 +74,14 @@ def replan_allocations(
         search = _ReplacementSearch(runtime, kind, reservations, excluded, now, attempt, only)
         held |= search.placed()
         generations |= search.generations
+        moved += search.moved
     before = {allocation.assignment for allocation in allocations}
     after = tuple(allocation for parts in held.values() for allocation in parts)
     new = [allocation for allocation in after if allocation.assignment not in before]
-    taken = {allocation.resource_id for allocation in new}
+    taken = {allocation.resource_id for write in moved for allocation in write.allocations}
+    taken |= {allocation.resource_id for allocation in new}
     fresh = {id_: generation for id_, generation in generations.items() if id_ in taken}
-    return Replan(AllocationPlan(after, fresh), frozenset(allocation.reservation_id for allocation in new))
+    return Replan(AllocationPlan(after, fresh), frozenset(allocation.reservation_id for allocation in new), moved)
 
 
 def _kind_of(runtime: Runtime, task: Task) -> ResourceKind | None:
@@ -181,6 +191,7 @@ class _ReplacementSearch:
     attempt: int
     only: frozenset[int] | None = None
     generations: dict[int, int] = field(default_factory=dict)
+    moved: tuple[LeaseWrite, ...] = ()
 
     def placed(self) -> Mapping[str, tuple[Allocation, ...]]:
         """Return the new allocations of each reservation."""
@@ -190,6 +201,7 @@ class _ReplacementSearch:
             lies = any(r.demand is not None and r.demand.topology for r in self.reservations)
             if found is None and (lies or len(self.reservations) > 1):
                 found = self._planned(reservation.loose(self.kind) for reservation in self.reservations)
+            found = found or self._plan_by_moves()
             if found is not None:
                 return found
         reservations = {reservation.id: reservation for reservation in self.reservations}
@@ -205,20 +217,45 @@ class _ReplacementSearch:
         return {reservation.id: reservation.held for reservation in reservations.values()}
 
     def _planned(self, placement_requests: Iterable[PlacementRequest]) -> Mapping[str, tuple[Allocation, ...]] | None:
-        lease = self.reservations[0].task.lease
         placement_requests = list(placement_requests)
         try:
             plan = plan_allocations(
                 self.runtime,
-                lease.id,
-                lease.window,
+                self._lease.id,
+                self._lease.window,
                 placement_requests,
-                selectable=Selectable(lease.project_id, self.excluded, self.only),
+                selectable=self._selectable,
                 now=self.now,
                 attempt=self.attempt,
             )
         except NotEnoughResources:
             return None
+        return self._note(plan, placement_requests)
+
+    def _plan_by_moves(self) -> Mapping[str, tuple[Allocation, ...]] | None:
+        """Return all that is to be replaced, with hosts that others leave; None if no way is found."""
+        requests = [reservation.firm(self.kind) for reservation in self.reservations]
+        if self.kind != HOST or self.attempt >= MOST_ATTEMPTS:
+            return None
+        lease, select = self._lease, self._selectable
+        found = plan_first(self.runtime, lease, lease.window, requests, selectable=select, now=self.now)
+        if found is None:
+            return None
+        self.moved = found.moved
+        return self._note(found.plan, requests)
+
+    @property
+    def _lease(self) -> Lease:
+        return self.reservations[0].task.lease
+
+    @property
+    def _selectable(self) -> Selectable:
+        return Selectable(self._lease.project_id, self.excluded, self.only)
+
+    def _note(
+        self, plan: AllocationPlan, placement_requests: Iterable[PlacementRequest]
+    ) -> Mapping[str, tuple[Allocation, ...]]:
+        """Return what each reservation gets by a plan."""
         # The generations read first count: everything since was decided on them.
         self.generations = {**plan.generations, **self.generations}
         return {

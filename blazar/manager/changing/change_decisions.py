@@ -253,7 +253,9 @@ class ChangeDecisions:
         held, plan = {a.assignment for a in allocations}, found.plan
         changed = self._with_new_requirements(after, tasks)
         fresh = {a.resource_id for a in plan.allocations if a.reservation_id in changed or a.assignment not in held}
-        return RepackedPlan(replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh}))
+        fresh |= {a.resource_id for write in found.moved for a in write.allocations}
+        kept = replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
+        return replace(found, plan=kept)
 
     def _requests(self, after: Lease, tasks: Collection[Task], change: LeaseChange) -> list[PlacementRequest]:
         """Return what each reservation asks of the calendar after the change."""

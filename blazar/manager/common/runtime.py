@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from blazar.calendar.repack.refused import RefusedSearches
 from blazar.clouds.curve_file import NO_CARBON
 from blazar.clouds.ports.compute import Metrics, NoMetrics
 from blazar.clouds.ports.energy import CarbonSource, HostMeters, NoMeters
@@ -51,7 +52,7 @@ class Runtime:
     ``metrics`` measures servers, where policies name that. ``webhooks`` sends messages to subscribers, and
     ``mail`` those to users, whose addresses ``people`` knows. ``carbon`` tells what the power of the site emits,
     and ``meters`` keeps what hosts drew. ``powers`` switches the hosts of each region, and ``power_classes`` keeps
-    what is learned of their sleep.
+    what is learned of their sleep. ``refused_searches`` are those for hosts that others leave.
     """
 
     store: Store
@@ -71,6 +72,7 @@ class Runtime:
     meters: HostMeters = NO_METERS
     powers: Mapping[str, Power] = field(default_factory=dict)
     power_classes: PowerClasses = field(default_factory=PowerClasses)
+    refused_searches: RefusedSearches = field(default_factory=RefusedSearches)
 
     @property
     def channels(self) -> tuple[Channel, ...]:

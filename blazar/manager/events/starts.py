@@ -12,6 +12,7 @@ from datetime import datetime
 from blazar.context import current
 from blazar.manager.booking.asleep import await_hosts, wake_hosts
 from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.booking.repacking import tell_moved
 from blazar.manager.booking.replanning import ToReplace, replan_allocations
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
@@ -131,6 +132,7 @@ class StartReplacements:
         """
         done = self._booker.book(lambda attempt: self._propose(lease_id, to_replace, claim, attempt))
         before, after = done.found, next(iter(done.leases), done.found)
+        tell_moved(self._runtime, done.writes[1:])
         if (notification := change_notification(before, after)) is not None:
             self._runtime.notifier.notify(notification, after)
         return after
@@ -148,7 +150,7 @@ class StartReplacements:
         if after is lease and not replan.replanned:
             return Proposal(lease, None)
         write = LeaseWrite(lease, after, replan.plan.allocations)
-        return Proposal(lease, Commit([write], at=now, generations=replan.plan.generations))
+        return Proposal(lease, Commit([write, *replan.moved], at=now, generations=replan.plan.generations))
 
 
 @dataclass(frozen=True, slots=True)

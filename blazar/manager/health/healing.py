@@ -20,6 +20,7 @@ from functools import partial
 
 from blazar.context import by_itself, scope
 from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.booking.repacking import tell_moved
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.cloud_changes import CloudChanges
 from blazar.manager.health.healing_decisions import IN_USE, HealingDecision, HealingDecisions
@@ -148,7 +149,8 @@ class Healing:
         done = self._booker.book(lambda attempt: self._propose(decide(attempt)))
         if done.found is None or not done.leases:
             return done.found
-        (saved,) = done.leases
+        saved = done.leases[0]
+        tell_moved(self._runtime, done.found.moved)
         metrics.HEALINGS.add("missing" if any(r.missing_resources for r in saved.reservations) else "healed")
         report(done.found.snapshot.lease, saved)
         return replace(done.found, after=saved)
@@ -160,8 +162,8 @@ class Healing:
         after = replace(decided.after, updated_at=now)
         if not decided.replanned:
             return Proposal(decided, Commit([LeaseWrite(before, after, keeps=True)], at=now))
-        write = LeaseWrite(before, after, plan.allocations)
-        return Proposal(decided, Commit([write], at=now, generations=plan.generations))
+        writes = [LeaseWrite(before, after, plan.allocations), *decided.moved]
+        return Proposal(decided, Commit(writes, at=now, generations=plan.generations))
 
     def _heal_in_use(self, decided: HealingDecision, report: FlagReport, *, at_once: bool) -> bool:
         tasks = self._runtime.tasks(decided.after, decided.plan.allocations)

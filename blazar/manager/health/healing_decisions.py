@@ -6,7 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from blazar.manager.booking.replanning import ToReplace, check_not_moving, find_moving_reservations, replan_allocations
+from blazar.manager.booking.replanning import (
+    Replan,
+    ToReplace,
+    check_not_moving,
+    find_moving_reservations,
+    replan_allocations,
+)
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import lifecycle
 from blazar.manager.leases.flags import FLAGGED, find_failed, set_flags
@@ -16,6 +22,7 @@ from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
 from blazar.model.resources.resource import Resource
 from blazar.resources.contract.values import Task
+from blazar.store.booking.commit import LeaseWrite
 
 STABLE_STATES = (LeaseStatus.PENDING, LeaseStatus.ACTIVE, LeaseStatus.ERROR)
 """States in which no work is in progress; some reservations of a lease in ERROR may be in use."""
@@ -34,12 +41,16 @@ class LeaseSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class HealingDecision:
-    """The new state and allocations of a lease; ``replanned`` reservations get new resources."""
+    """The new state and allocations of a lease; ``replanned`` reservations get new resources.
+
+    ``moved`` are leases of others that make room for it.
+    """
 
     snapshot: LeaseSnapshot
     after: Lease
     plan: AllocationPlan
     replanned: frozenset[str]
+    moved: tuple[LeaseWrite, ...] = ()
 
 
 class HealingDecisions:
@@ -110,7 +121,7 @@ class HealingDecisions:
         only: frozenset[int] | None = None,
     ) -> HealingDecision:
         now = self._runtime.clock.now()
-        plan, replanned = AllocationPlan(snapshot.allocations), frozenset[str]()
+        replan = Replan(AllocationPlan(snapshot.allocations), frozenset())
         if to_replace and now < snapshot.lease.window.end:
             replan = replan_allocations(
                 self._runtime,
@@ -122,10 +133,9 @@ class HealingDecisions:
                 avoid=avoid,
                 only=only,
             )
-            plan, replanned = replan.plan, replan.replanned
         used = {r.id for r in snapshot.lease.reservations if r.status is ReservationStatus.ACTIVE}
-        after = set_flags(snapshot.lease, plan.allocations, snapshot.tasks, uncertain=used, now=now)
-        return HealingDecision(snapshot, after, plan, replanned)
+        after = set_flags(snapshot.lease, replan.plan.allocations, snapshot.tasks, uncertain=used, now=now)
+        return HealingDecision(snapshot, after, replan.plan, replan.replanned, replan.moved)
 
     def _snapshot(self, lease_id: str) -> LeaseSnapshot | None:
         """Return a lease with its allocations; None if it is being worked on."""

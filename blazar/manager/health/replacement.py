@@ -6,8 +6,10 @@ finished or undone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.booking.repacking import tell_moved
 from blazar.manager.booking.replanning import ToReplace
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
@@ -52,7 +54,8 @@ class Replacement:
 
         done = self._booker.book(propose)
         decided = done.found
-        for updating in done.leases:
+        tell_moved(self._runtime, decided.moved)
+        for updating in done.leases[:1]:
             ids = decided.replanned | back
             with self._runtime.claims.held(claim):
                 after = self._carried_out(decided, updating, ids, claim, changed=decided.replanned)
@@ -70,14 +73,16 @@ class Replacement:
             return Proposal(found, self._begin(found[0], claim), claim=claim)
 
         done = self._booker.book(propose)
-        (decided, plan), (updating,) = done.found, done.leases
+        (decided, plan), updating = done.found, done.leases[0]
+        tell_moved(self._runtime, decided.moved)
         with self._runtime.claims.held(claim):
             self._carried_out(decided, updating, decided.replanned, claim, maintained=(maintenance_id, plan))
         return plan
 
     def _begin(self, decided: HealingDecision, claim: Claim) -> Commit:
         snapshot = decided.snapshot
-        return self._changes.begin(snapshot.lease, snapshot.allocations, decided.plan, claim)
+        begun = self._changes.begin(snapshot.lease, snapshot.allocations, decided.plan, claim)
+        return replace(begun, leases=[*begun.leases, *decided.moved])
 
     def _carried_out(
         self,

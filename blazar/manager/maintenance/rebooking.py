@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.booking.repacking import tell_moved
 from blazar.manager.booking.replanning import ToReplace
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.health.healing_decisions import HealingDecision, HealingDecisions, LeaseSnapshot
@@ -35,6 +36,7 @@ class LeaseRebooker:
         """Move a lease as far as possible; return False if it is busy and has to be tried again."""
         try:
             done = self._booker.book(partial(self._propose, maintenance, hosts, plan))
+            tell_moved(self._runtime, done.writes[1:])
             if done.leases:
                 LOG.info("Lease %s is moved for maintenance %s", plan.lease_id, maintenance.id)
         except NotFound:
@@ -66,8 +68,8 @@ class LeaseRebooker:
             return Proposal(wanted, None)
         now = self._runtime.clock.now()
         write = LeaseWrite(decided.snapshot.lease, replace(decided.after, updated_at=now), decided.plan.allocations)
-        commit = Commit([write], at=now, generations=decided.plan.generations, maintained=(maintenance.id, wanted))
-        return Proposal(wanted, commit)
+        writes, generations = [write, *decided.moved], decided.plan.generations
+        return Proposal(wanted, Commit(writes, at=now, generations=generations, maintained=(maintenance.id, wanted)))
 
     def _write_plan(self, maintenance: Maintenance, plan: LeasePlan, wanted: LeasePlan | None) -> None:
         """Write what is stored of a lease with which nothing is to be done. StaleCalendar if it is planned again."""

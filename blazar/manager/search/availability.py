@@ -142,7 +142,7 @@ class AvailabilityService:
         if found.lease.window.covers(times.window):
             requests = [entitle(request, found.allocations) for request in requests]
         free_time = self._reader.read(self._wanted(question, found, requests), question.asked_by, times.range, now)
-        return self._searched(question, free_time, times, now, moves=not begun, before=found.lease.window)
+        return self._searched(question, free_time, times, now, moves=not begun)
 
     def _kept(self, question: AvailabilityQuestion, found: ChangeQuestion, times: Times, now: datetime) -> Availability:
         """Answer for a first window in which the lease keeps its resources, whatever has become of them."""
@@ -232,17 +232,13 @@ class AvailabilityService:
         now: datetime,
         *,
         moves: bool = True,
-        before: Window | None = None,
     ) -> Availability:
-        """Answer a search; a lease in use keeps its start and so never ``moves`` to another time.
-
-        ``before`` is the window that the lease has; None of a new one.
-        """
+        """Answer a search; a lease in use keeps its start and so never ``moves`` to another time."""
         window, length = times.window, times.window.duration
         found = free_time.find(window, times.last_start, times.latest, question.limit)
         openings = tuple(free_time.free_window(opening, length) for opening in found.openings)
         fits = bool(openings) and openings[0].window.start == window.start
-        moved = None if fits or not self._moves_others else open_windows(self._runtime, free_time, times, now, before)
+        moved = None if fits or not self._moves_others else open_windows(self._runtime, free_time, times, now)
         made = None if moved is None else moved.look(window)
         if isinstance(made, FreeWindow) and self._is_refused:
             # Others were faster, or are gone since.

@@ -37,13 +37,8 @@ MOVES_AHEAD = timedelta(days=14)
 SECOND = timedelta(seconds=1)
 
 
-def open_windows(
-    runtime: Runtime, free_time: FreeTime, times: Times, now: datetime, before: Window | None
-) -> MovedWindows | None:
-    """Return the search for windows from the first one that is asked for on; None if no others are asked to leave.
-
-    ``before`` is the window that the lease has, None of a new one.
-    """
+def open_windows(runtime: Runtime, free_time: FreeTime, times: Times, now: datetime) -> MovedWindows | None:
+    """Return the search for windows from the first one that is asked for on; None if no others are asked to leave."""
     around = Window(times.window.start, max(times.window.end, min(times.latest, times.window.end + MOVES_AHEAD)))
     if not _has_candidates(free_time.searches):
         return None
@@ -51,7 +46,7 @@ def open_windows(
     search = open_moves(runtime, free_time.lease, requests, now, around)
     if search is None:
         return None
-    return MovedWindows(free_time, search, before, around.end, runtime.store.calendar.cleaning_time)
+    return MovedWindows(free_time, search, around.end, runtime.store.calendar.cleaning_time)
 
 
 @dataclass(slots=True)
@@ -60,7 +55,6 @@ class MovedWindows:
 
     free_time: FreeTime
     search: HostSearch
-    before: Window | None
     latest: datetime
     cleaning: timedelta
     _known: dict[Window, FreeWindow | NotRepacked | None] = field(default_factory=dict)
@@ -76,9 +70,7 @@ class MovedWindows:
         self, window: Window, requests: Sequence[PlacementRequest] | None = None
     ) -> FreeWindow | NotRepacked | None:
         """Search for a window; ``requests`` are others for hosts."""
-        before = self.before
-        prolongs = before is None or (window.covers(before) and window.end > before.end)
-        if not prolongs or window.end > self.latest or time.thread_time() > self._spent:
+        if window.end > self.latest or time.thread_time() > self._spent:
             return None
         others: dict[ResourceKind, Placement] = {}
         for kind, of_kind in self.free_time.kinds.items():

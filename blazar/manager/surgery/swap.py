@@ -90,7 +90,7 @@ class Swapper:
         after = set_flags(lease, plan.allocations, self._runtime.tasks(lease, plan.allocations), now=now)
         draft = ChangeDraft(mark_changed(_forget_lost_hosts(after, plan), lease, now), True, False, frozenset())
         new = find_changed_in_use(after, found.allocations, plan.allocations)
-        return DecidedChange(lease, draft, plan, found.tasks, found.allocations, new)
+        return DecidedChange(lease, draft, plan, found.tasks, found.allocations, new, replan.moved)
 
     def _given_up(self, found: LeaseToChange, request: SwapRequest, terms: Terms) -> tuple[Task, Resource]:
         task = found.task(request.reservation_id)

@@ -10,8 +10,9 @@ from datetime import datetime
 
 from blazar.calendar.queue.values import Grant, GrantPart, QueuePlan, Waiter
 from blazar.calendar.timeline import epoch, from_epoch
+from blazar.manager.booking.booking import Selectable
 from blazar.manager.booking.host_search import RepackedPlan
-from blazar.manager.booking.repacking import open_moves
+from blazar.manager.booking.repacking import plan_first
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.queue.snapshot import QueueSnapshot, WaitingLease
 from blazar.model.base.errors import NotEnoughResources, StaleLease
@@ -55,9 +56,8 @@ def is_moved_for(wanted: WaitingLease) -> bool:
 
 def plan_turn(runtime: Runtime, wanted: WaitingLease, window: Window, now: datetime) -> RepackedPlan:
     """Return the hosts of a lease that waits, with the moves of others. NotEnoughResources, StaleLease."""
-    search = open_moves(runtime, wanted.lease, wanted.requests, now, window, in_line=True)
-    found = None if search is None else search.find(window)
-    # What has become free meanwhile is for the next plan of the list.
-    if not isinstance(found, RepackedPlan) or not found.moved:
+    lease, select = wanted.lease, Selectable(wanted.lease.project_id)
+    found = plan_first(runtime, lease, window, wanted.requests, selectable=select, now=now)
+    if found is None:
         raise NotEnoughResources("too few hosts are free, also if leases that have not started get others")
     return found
