@@ -111,10 +111,7 @@ def test_the_start_takes_what_others_leave(sqlite):
 @pytest.mark.parametrize("used", [False, True])
 def test_a_host_that_is_given_up_is_replaced_by_one_that_another_one_leaves(sqlite, used):
     world = a_world(sqlite)
-    if used:
-        lease = in_use(world, hours=12)
-    else:
-        lease = booked_on(world, 1, start=4, hours=8, project="biology")
+    lease = in_use(world, hours=12) if used else booked_on(world, 1, start=4, hours=8, project="biology")
     pending = in_the_way(world)
     world.manager.surgery.swap(lease.id, SwapRequest(lease.reservations[0].id, "node-1"), OPERATOR)
     assert hosts(world, lease) != {1}
