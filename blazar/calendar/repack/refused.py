@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches that found no way, which are not made again while nothing has changed for them."""
+"""Searches that found no way, which are not made again while nothing has changed for them.
+
+Those who wait, or have lost a host, are looked at again and again: after each change anywhere, and each minute.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -72,10 +72,17 @@ class HostSearch:
     now: datetime
     around: Window
     in_use: HostsInUse | None = None
+    without: frozenset[str] = frozenset()
+    """Leases that give up what they have in the same transaction."""
     _generations: Mapping[int, int] = field(default_factory=dict)
     _held: HeldCalendar | None = None
     _stay: set[str] = field(default_factory=set)
     """Leases that may not move, as was found."""
+    _planned: list[PromisedPiece] = field(default_factory=list)
+    """What is planned besides, by what was found for other windows."""
+    _went: dict[PromisedPiece, int] = field(default_factory=dict)
+    """Where pieces go by that, as they are promised."""
+    _last: dict[PromisedPiece, int] = field(default_factory=dict)
 
     @property
     def held(self) -> HeldCalendar:
@@ -94,7 +101,8 @@ class HostSearch:
     ) -> RepackedPlan | NotRepacked | None:
         """Return the plan for the hosts with the moves, or that there is none; None if the search is not for these.
 
-        A window outside of what was read has no answer. ``requests`` are others than those of the lease.
+        A window outside of what was read has no answer. ``requests`` are others than those of the lease. The moves are
+        those of all that was found and is kept, too.
         """
         wanted = self.requests if requests is None else requests
         start, cleaning = max(window.start, to_second(self.now)), self.runtime.store.calendar.cleaning_time
@@ -117,7 +125,8 @@ class HostSearch:
                 if isinstance(found, NotRepacked):
                     refused = found
                     break
-                moved = self._list_moved(found.moves)
+                self._last = self._follow(found.moves)
+                moved = self._list_moved(self._last)
                 if moved is not None:
                     return self._make_plan(window, wanted, found, moved)
         return refused
@@ -137,10 +146,26 @@ class HostSearch:
             return self.in_use.find_room(full.at, full.asked)
         return self._find_next_end(full.at, full.hosts)
 
+    def keep(self, allocations: Iterable[Allocation]) -> None:
+        """Let these, and the moves that were found last, be so for all that is searched for after it."""
+        self._went, cleaning = self._last, self.runtime.store.calendar.cleaning_time
+        for a in allocations:
+            span = epoch(a.window.start), epoch(later(a.window.end, cleaning))
+            self._planned.append(PromisedPiece("", "", a.resource_id, *span, movable=False))
+
+    def _follow(self, moves: Sequence[RepackMove]) -> dict[PromisedPiece, int]:
+        """Return where pieces go by all that is kept and by these moves, as they are promised."""
+        origins, found = {(p.reservation_id, to): p for p, to in self._went.items()}, dict(self._went)
+        for move in moves:
+            found[origins.get((move.piece.reservation_id, move.piece.resource_id), move.piece)] = move.to
+        return {piece: to for piece, to in found.items() if piece.resource_id != to}
+
     def find_if_changed(self, window: Window) -> RepackedPlan | NotRepacked | None:
         """Return what ``find`` does; None if that has found no way before, and nothing has changed for it since."""
-        memory, state = self.runtime.refused_searches, self._sum_up()
         begin, end = epoch(max(window.start, to_second(self.now))), epoch(window.end)
+        if (full := self._find_full(self.requests, (begin, end))) is not None:
+            return NotRepacked(full)
+        memory, state = self.runtime.refused_searches, self._sum_up()
         if memory.has(self.lease.id, state, begin, end):
             return None
         found = self.find(window)
@@ -205,14 +230,16 @@ class HostSearch:
         earliest = epoch(self.now) + int(settings.notice.total_seconds())
         likeness = held.view.catalog.likeness
         choices: dict[str, frozenset[int]] = {}
-        pieces = []
+        pieces = [piece for piece in self._planned if piece.meets((first, last))]
+        now_on = {(piece.reservation_id, piece.resource_id): to for piece, to in self._went.items()}
         mine = [piece for piece in held.held if piece.lease_id == self.lease.id] if self._holds_meanwhile else []
         for piece in held.held:
-            if piece.lease_id == self.lease.id or not piece.meets((first, last)):
+            if piece.lease_id == self.lease.id or piece.lease_id in self.without or not piece.meets((first, last)):
                 continue
+            here = now_on.get((piece.reservation_id, piece.resource_id), piece.resource_id)
             inside = first <= piece.start and piece.end <= last
             if not (inside and self._may_move(piece, earliest)):
-                pieces.append(replace(piece, movable=False))
+                pieces.append(replace(piece, resource_id=here, movable=False))
                 continue
             like = likeness[piece.resource_id] if settings.mode is RepackMode.EQUAL else None
             kept = sorted(own.resource_id for own in mine if own.meets((piece.start, piece.end)))
@@ -221,7 +248,7 @@ class HostSearch:
                 known = held.candidates(piece)
                 fitting = frozenset(r.id for r in known if like is None or likeness[r.id] == like)
                 choices[group] = fitting.difference(kept)
-            pieces.append(replace(piece, group=group))
+            pieces.append(replace(piece, resource_id=here, group=group))
         return pieces, choices
 
     @property
@@ -244,11 +271,11 @@ class HostSearch:
         demand = held.find_demand(piece)
         return demand is not None and not demand.topology and not property_keys(demand.requirement) & NAMES
 
-    def _list_moved(self, moves: Sequence[RepackMove]) -> tuple[LeaseWrite, ...] | None:
+    def _list_moved(self, went: Mapping[PromisedPiece, int]) -> tuple[LeaseWrite, ...] | None:
         """Return the writes of the leases that are moved; None if some may not, which are noted. StaleLease."""
         by_lease: dict[str, list[RepackMove]] = {}
-        for move in moves:
-            by_lease.setdefault(move.piece.lease_id, []).append(move)
+        for piece, to in went.items():
+            by_lease.setdefault(piece.lease_id, []).append(RepackMove(piece, to))
         ids = sorted(by_lease)
         revisions = {row.lease_id: row.lease_revision for row in self.held.rows.values()}
         leases = {lease.id: lease for lease in self.runtime.store.leases.by_ids(ids)}
@@ -282,7 +309,7 @@ class HostSearch:
             for request, hosts in zip(requests, found.hosts, strict=True)
             for host in sorted(hosts)
         )
-        gaining = {a.resource_id for a in allocations} | {move.to for move in found.moves}
+        gaining = {a.resource_id for a in allocations} | set(self._last.values())
         return RepackedPlan(AllocationPlan(allocations, {id_: self._generations[id_] for id_ in gaining}), moved)
 
 

@@ -146,11 +146,18 @@ def open_moves(
     requests: Sequence[PlacementRequest],
     now: datetime,
     around: Window,
+    *,
+    without: frozenset[str] = frozenset(),
 ) -> HostSearch | None:
-    """Return the search that a booking of whole hosts makes, for any window in ``around``; None if it makes none."""
+    """Return the search that a booking of whole hosts makes, for any window in ``around``; None if it makes none.
+
+    Leases ``without`` give up what they have.
+    """
     if not requests or not _do_others_move(runtime, requests):
         return None
-    return open_search(runtime, lease, requests, Selectable(lease.project_id), now, around)
+    search = open_search(runtime, lease, requests, Selectable(lease.project_id), now, around)
+    # How many hosts are in use counts what they have.
+    return replace(search, without=without, in_use=None) if without else search
 
 
 def find_moves(

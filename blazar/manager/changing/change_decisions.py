@@ -231,14 +231,12 @@ class ChangeDecisions:
             return RepackedPlan(AllocationPlan(tuple(replace(a, window=after.window) for a in allocations)))
         # Within its current window a lease keeps its resources even on a host that has shrunk since.
         entitled = lease.window.covers(after.window)
-        placement_requests = self._requests(after, tasks, change)
-        if entitled:
-            placement_requests = [entitle(request, allocations) for request in placement_requests]
+        requests = self._requests(after, tasks, change)
         found = plan_repacked(
             self._runtime,
             lease,
             after.window,
-            placement_requests,
+            [entitle(request, allocations) for request in requests] if entitled else requests,
             # Others may be needed by those that are moved, or have their turn, after it.
             selectable=Selectable(
                 lease.project_id,
@@ -250,12 +248,11 @@ class ChangeDecisions:
         )
         if not entitled:
             return found
-        held, plan = {a.assignment for a in allocations}, found.plan
-        changed = self._with_new_requirements(after, tasks)
+        held, plan, changed = {a.assignment for a in allocations}, found.plan, self._with_new_requirements(after, tasks)
         fresh = {a.resource_id for a in plan.allocations if a.reservation_id in changed or a.assignment not in held}
         fresh |= {a.resource_id for write in found.moved for a in write.allocations}
-        kept = replace(plan, generations={i: g for i, g in plan.generations.items() if i in fresh})
-        return replace(found, plan=kept)
+        must_be = {id_: generation for id_, generation in plan.generations.items() if id_ in fresh}
+        return replace(found, plan=replace(plan, generations=must_be))
 
     def _requests(self, after: Lease, tasks: Collection[Task], change: LeaseChange) -> list[PlacementRequest]:
         """Return what each reservation asks of the calendar after the change."""

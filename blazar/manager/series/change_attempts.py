@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blazar.manager.changing.new_leases import NewLease
-from blazar.manager.series.occurrences import mark_unfit
-from blazar.manager.series.plans import PlannedSeries, SeriesCheck
+from blazar.manager.series.occurrences import PlannedSeries, mark_unfit
+from blazar.manager.series.plans import SeriesCheck
 from blazar.model.base.errors import BlazarError
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.calendar.allocations import Allocation
@@ -87,3 +87,10 @@ def list_occurrences(attempt: ChangeAttempt) -> tuple[SeriesOccurrence, ...]:
             window, price = copy.lease.window, attempt.prices.get(copy.lease.id)
             found.append(SeriesOccurrence(id_, window.start, window.end, lease_id=lease_id, price=price))
     return tuple(sorted(found, key=lambda occurrence: (occurrence.start, occurrence.recurrence_id)))
+
+
+def has_shape(lease: Lease, model: Lease) -> bool:
+    """Return whether a lease has the reservations of another, in the same regions."""
+    return [(r.resource_type, r.region) for r in lease.reservations] == [
+        (r.resource_type, r.region) for r in model.reservations
+    ]

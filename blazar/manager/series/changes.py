@@ -17,6 +17,7 @@ from blazar.context import scope
 from blazar.enforcement import Occasion
 from blazar.manager.billing.booked_prices import BookedPrices
 from blazar.manager.booking.booking import Booker, PlacementRequest, Proposal
+from blazar.manager.booking.repacking import tell_moved
 from blazar.manager.changing.new_leases import NewLease, NewLeases
 from blazar.manager.common.notifications import UPDATED
 from blazar.manager.common.runtime import Runtime
@@ -26,6 +27,7 @@ from blazar.manager.series.change_attempts import (
     SeriesAfter,
     allocate,
     find_moved,
+    has_shape,
     list_occurrences,
     select_granted,
 )
@@ -126,6 +128,7 @@ class SeriesChanger:
                 done = self._booker.book(propose, check=check, write=write).found
             except _AsBefore as same:
                 return same.found
+            tell_moved(self._runtime, done.planned.moved)
             for lease in find_moved(done):
                 self._runtime.notifier.notify(UPDATED, lease)
             self._runtime.signals.events_due()
@@ -202,13 +205,16 @@ class SeriesChanger:
         if window is None:
             raise InvalidInput("start: all occurrences have begun already; choose a later start", at="/start")
         asked = self._new_leases.make(new.request(window), runtime.claims.new())
-        settings = runtime.settings
         planned = self._work.planner.plan(
-            asked, wanted.coming, new.fit, placements=settings.search_placements, without=frozenset(wanted.leases)
+            asked,
+            wanted.coming,
+            new.fit,
+            placements=runtime.settings.search_placements,
+            without=frozenset(wanted.leases),
         )
         by_day: dict[date, Lease] = {}
         if new.template.reservations == wanted.before.template.reservations:
-            by_day = {_day(lease): lease for lease in wanted.leases.values() if _has_shape(lease, planned.new.lease)}
+            by_day = {_day(lease): lease for lease in wanted.leases.values() if has_shape(lease, planned.new.lease)}
         copies: dict[datetime, NewLease] = {}
         for occurrence in planned.plan.occurrences:
             id_, at = occurrence.occurrence.recurrence_id, occurrence.occurrence.window
@@ -320,10 +326,10 @@ class SeriesChanger:
             for id_, lease in wanted.leases.items()
             if id_ not in stay
         ]
-        taken = {allocation.resource_id for write in stay.values() for allocation in write.allocations}
+        taken = {a.resource_id for write in (*stay.values(), *attempt.planned.moved) for a in write.allocations}
         new = [write for write in stay.values() if write.before is None]
         return Commit(
-            new,
+            [*new, *attempt.planned.moved],
             at=now,
             redated=[*(stay[id_] for id_ in wanted.leases if id_ in stay), *gone],
             generations={id_: attempt.planned.generations[id_] for id_ in taken},
@@ -353,8 +359,7 @@ class SeriesChanger:
 
 
 def _check_changeable(before: Series, change: SeriesChange) -> None:
-    sentence = f"the series has changed: its revision is {before.revision}"
-    check_revision(before.revision, change.revisions, sentence)
+    check_revision(before.revision, change.revisions, f"the series has changed: its revision is {before.revision}")
     if before.status is not SeriesStatus.ACTIVE:
         raise Conflict(f"the series is {before.status}, and only one that is ACTIVE can be changed")
 
@@ -391,10 +396,3 @@ def _give_back_phrase(count: int) -> str:
 def _day(lease: Lease) -> date:
     assert lease.series is not None
     return lease.series.recurrence_id.date()
-
-
-def _has_shape(lease: Lease, model: Lease) -> bool:
-    """Return whether a lease has the reservations of another, in the same regions."""
-    return [(r.resource_type, r.region) for r in lease.reservations] == [
-        (r.resource_type, r.region) for r in model.reservations
-    ]

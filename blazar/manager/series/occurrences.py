@@ -6,12 +6,12 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
 from typing import TypeGuard
 
-from blazar.calendar.series import PlannedOccurrence
+from blazar.calendar.series import PlannedOccurrence, SeriesPlan
 from blazar.manager.booking.booking import PlacementRequest
 from blazar.manager.changing.new_leases import NewLease
 from blazar.manager.common.runtime import Runtime
@@ -33,6 +33,7 @@ from blazar.model.series.checks import Fit
 from blazar.model.series.details import OccurrenceState, Series, SeriesOccurrence, Template
 from blazar.model.series.recurrence import Occurrence
 from blazar.resources.contract.parameters import with_ids
+from blazar.store.booking.commit import LeaseWrite
 
 MOST_NAMED = 50
 """How many occurrences an error lists."""
@@ -128,6 +129,25 @@ def allocate(
         for request, assignments in zip(requests[kind], placement.assignments, strict=True)
         for assignment in assignments
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSeries:
+    """A plan, the lease in the region that it is for, and the generations of the resources when it was made.
+
+    ``kinds`` are those of the placements of each occurrence, ``moved`` leases of others that make room for it.
+    """
+
+    new: NewLease
+    plan: SeriesPlan
+    kinds: tuple[ResourceKind, ...]
+    generations: Mapping[int, int]
+    so_far: tuple[int, int]
+    moved: tuple[LeaseWrite, ...] = ()
+
+    def allocations(self, copy: NewLease, planned: PlannedOccurrence) -> tuple[Allocation, ...]:
+        """Return what the lease of an occurrence gets."""
+        return allocate(copy, planned, self.kinds, copy.lease.window)
 
 
 def make_occurrence(planned: SeriesOccurrence) -> Occurrence:

@@ -20,7 +20,8 @@ from blazar.manager.booking.unique_names import find_taken_names
 from blazar.manager.changing.new_leases import NewLease
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.outbox.enforcement_check import find_spending, is_spending_read, make_view
-from blazar.manager.series.occurrences import allocate
+from blazar.manager.series.moved_occurrences import add_by_moves
+from blazar.manager.series.occurrences import PlannedSeries
 from blazar.manager.waiting.waiting_list import WaitingList
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import BlazarError, UsageDenied
@@ -42,24 +43,6 @@ SECOND = timedelta(seconds=1)
 
 def _in_time() -> None:
     """Do nothing: there is no deadline."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedSeries:
-    """A plan, the lease in the region that it is for, and the generations of the resources when it was made.
-
-    ``kinds`` are those of the placements of each occurrence.
-    """
-
-    new: NewLease
-    plan: SeriesPlan
-    kinds: tuple[ResourceKind, ...]
-    generations: Mapping[int, int]
-    so_far: tuple[int, int]
-
-    def allocations(self, copy: NewLease, planned: PlannedOccurrence) -> tuple[Allocation, ...]:
-        """Return what the lease of an occurrence gets."""
-        return allocate(copy, planned, self.kinds, copy.lease.window)
 
 
 class SeriesPlanner:
@@ -115,7 +98,7 @@ class SeriesPlanner:
             if _count_fitting(plan) == len(occurrences):
                 break
         assert best is not None
-        return best
+        return add_by_moves(self._runtime, best, now, without=without)
 
     def _search(
         self, option: NewLease, kind: ResourceKind, timeline: Timeline, catalog: ResourceCatalog, budget: Budget

@@ -21,6 +21,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.search.sought_leases import Deadline
 from blazar.manager.series.changes import SeriesChanger
 from blazar.manager.series.occurrences import (
+    PlannedSeries,
     check_fits,
     copy_for_occurrence,
     find_first_to_come,
@@ -30,7 +31,7 @@ from blazar.manager.series.occurrences import (
     seal_template,
     unfit_sentence,
 )
-from blazar.manager.series.plans import PlannedSeries, SeriesCheck
+from blazar.manager.series.plans import SeriesCheck
 from blazar.manager.series.work import CHUNK, SeriesWork
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost, InvalidInput, NotEnoughResources, UsageDenied

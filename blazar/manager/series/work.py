@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from blazar.calendar.series import PlannedOccurrence
 from blazar.enforcement import Occasion
 from blazar.manager.booking.booking import Booker, Proposal
+from blazar.manager.booking.repacking import tell_moved
 from blazar.manager.changing.deletion import Deletion
 from blazar.manager.changing.new_leases import NewLease, NewLeases
 from blazar.manager.common.claims import Claim
@@ -27,13 +28,14 @@ from blazar.manager.events.cloud_changes import prepare_reservations
 from blazar.manager.leases import lifecycle
 from blazar.manager.outbox.messages import call_commit_hooks, plan_messages
 from blazar.manager.series.occurrences import (
+    PlannedSeries,
     copy_for_occurrence,
     find_first_to_come,
     make_occurrence,
     mark_unfit,
     unfit_sentence,
 )
-from blazar.manager.series.plans import PlannedSeries, SeriesCheck, SeriesPlanner
+from blazar.manager.series.plans import SeriesCheck, SeriesPlanner
 from blazar.manager.waiting.waiting_list import WaitingList
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import (
@@ -112,9 +114,10 @@ def _leave_out_denied(
             unfit.append(mark_unfit(planned_occurrence, error.public or error.message))
         else:
             leases.append(LeaseWrite(None, copy.lease, planned.allocations(copy, planned_occurrence)))
-    taken = {allocation.resource_id for write in leases for allocation in write.allocations}
+    moved = planned.moved if leases else ()
+    taken = {allocation.resource_id for write in (*leases, *moved) for allocation in write.allocations}
     generations = {id_: planned.generations[id_] for id_ in taken}
-    commit = replace(commit, leases=leases, generations=generations, uses=check.uses if leases else ())
+    commit = replace(commit, leases=[*leases, *moved], generations=generations, uses=check.uses if leases else ())
     commit = replace(commit, most=limit_prices([write.after.id for write in leases], check.max_price))
     return replace(proposal, found=_Chunk(planned, unfit), commit=commit)
 
@@ -272,13 +275,14 @@ class SeriesWork(DueWork[str, Series]):
                 raise Unbooked(next(iter(objections.values())))
             return _leave_out_denied(proposal, fitting(planned), objections, check)
 
-        self._booker.book(
+        done = self._booker.book(
             propose,
             check=judge,
             write=lambda proposal, commit: runtime.store.series_work.book_occurrences(
                 series.id, claim.token, commit, proposal.found.unfit
             ),
         )
+        tell_moved(runtime, [one for one in done.writes if one.makes_room])
 
     # Preparing.
 

@@ -134,7 +134,7 @@ class SeriesWorkStore:
         """
         booked = [
             {"of": series_id, "which": local_text(part.recurrence_id), "lease": write.after.id}
-            for write in commit.leases
+            for write in commit.new
             if (part := write.after.series) is not None
         ]
 
