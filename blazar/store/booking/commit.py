@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from fractions import Fraction
 
 from blazar.model.calendar.allocations import Allocation
@@ -13,8 +13,12 @@ from blazar.model.journal.entries import Announcement
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.limits import Bounds
 from blazar.model.leases.requests import IdempotencyKey
+from blazar.model.leases.states import ReservationStatus
 from blazar.model.maintenance.windows import LeasePlan
 from blazar.model.use.resource_hours import OutboxMessage, ProjectUse
+
+LATE = timedelta(minutes=1)
+"""From when on a start is late for what is planned to be paid: a few seconds are seen on the bill only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,14 @@ class LeaseWrite:
     def saved(self) -> Lease:
         """The lease as it is once it is written."""
         return self.after if self.before is None else replace(self.after, revision=self.before.revision + 1)
+
+    def hands_over_late(self, at: datetime) -> bool:
+        """Return whether this hands over something of a lease so late that it costs noticeably less."""
+        if self.before is None or at - self.after.window.start < LATE:
+            return False
+        known = {reservation.id: reservation.status for reservation in self.before.reservations}
+        active = ReservationStatus.ACTIVE
+        return any(one.status is active and known.get(one.id) is not active for one in self.after.reservations)
 
     def with_claim(self, token: str, until: datetime) -> LeaseWrite:
         """Return it with the claim of this token on an event lasting until then."""

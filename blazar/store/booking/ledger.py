@@ -371,7 +371,7 @@ def _is_passed_on(write: LeaseWrite, known: Mapping[str, LeaseAccount]) -> bool:
 
 
 def is_concerned(write: LeaseWrite, commit: Commit) -> bool:
-    """Return whether a write may change what a lease has, for how long, or whose it is."""
+    """Return whether a write may change what a lease has, for how long, whose it is, or since when."""
     before, after = write.before, write.after
     if before is None:
         return bool(write.allocations) or commit.joint
@@ -380,6 +380,7 @@ def is_concerned(write: LeaseWrite, commit: Commit) -> bool:
         or before.window != after.window
         or before.project_id != after.project_id
         or before.deleted_at != after.deleted_at
+        or write.hands_over_late(commit.at)
         or any(reservation.id in commit.released for reservation in before.reservations)
         or (after.status in _NOT_PROMISED and after.status is not before.status)
     )
