@@ -29,6 +29,14 @@ _BY_START = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
+class OwnBooking:
+    """What a new lease has got of a resource as of a generation, which that has raised by one."""
+
+    generation: int
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class KeptResource:
     """What is promised of a resource, with its generation as it was read in the same snapshot.
 
@@ -60,6 +68,16 @@ class KeptResource:
             min([use[1] for use in uses], default=NEVER),
             any(use[3] is not None for use in uses),
         )
+
+    def add_bookings(self, bookings: Sequence[OwnBooking]) -> KeptResource | None:
+        """Return it with what was booked on it since, by generation; None if that was on another state of it."""
+        if [booking.generation for booking in bookings] != [self.generation + n for n in range(len(bookings))]:
+            return None
+        held = list(self.uses)
+        for use in self.left:
+            held.remove(use)
+        held += [use for booking in bookings for use in booking.uses]
+        return KeptResource.of_uses(self.generation + len(bookings), held, self.left)
 
     def without(self, own: Collection[Use]) -> KeptResource:
         """Return it without some uses."""

@@ -97,7 +97,7 @@ class Store:
         self.closings = ClosingStore(self.transactions, prices, energy)
         self.recomputations = RecomputationStore(self.transactions, prices)
         self.bookings = BookingStore(
-            self.transactions, Ledger(prices, catalogs, energy), kept.doubt, cleaning_time=cleaning_time
+            self.transactions, Ledger(prices, catalogs, energy), kept, cleaning_time=cleaning_time
         )
         self.leases = LeaseStore(
             self.transactions, self.bookings, cleaning_time=cleaning_time, ended_leases=limits.ended_leases

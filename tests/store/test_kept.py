@@ -259,3 +259,70 @@ def test_old_notes_are_forgotten_but_for_the_last(store: Store, engine: Engine):
     with counted(engine) as statements:
         taken(store, hours(24, 48))
     assert statements.count == 1
+
+
+def plan_now(store: Store, host, window) -> AllocationPlan:
+    """Return what would book a host, as of what the store keeps."""
+    with store.calendar.view_window(HOST, window, without_amounts=True, now=NOON, besides=None) as view:
+        return AllocationPlan((), view.generations([host.id]))
+
+
+def book_now(store: Store, host, window=None) -> None:
+    """Book a host as a creation does: on the calendar that is kept."""
+    window = window or hours(24, 26)
+    lease = a_lease(window)
+    known = plan_now(store, host, window).generations
+    book(store, lease, AllocationPlan(promised(lease, [host]), known))
+
+
+def test_what_a_manager_books_itself_is_not_read_back(store: Store, engine: Engine):
+    one, two = hosts(store)
+    for begin in (24, 30):
+        book_now(store, one, hours(begin, begin + 2))
+    book_now(store, two)
+    with counted(engine) as statements:
+        assert taken(store, hours(24, 48)) == {one.id, two.id}
+    assert statements.count == 1
+    assert not store.kept_calendars._copies[HOST].noted
+    assert seen(store) == {one.id, two.id}
+
+
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_beside_a_booking_of_another_manager_its_own_is_read_too(store: Store, other: Store, first: str):
+    one = hosts(store)[0]
+    mine = [(store, hours(24, 26)), (other, hours(30, 32))]
+    for who, window in mine if first == "ours" else reversed(mine):
+        taken(who, hours(24, 48))
+        book_now(who, one, window)
+    assert taken(store, hours(30, 31)) == taken(store, hours(24, 25)) == {one.id}
+    assert seen(store) == {one.id}
+
+
+def test_what_it_has_booked_and_others_have_given_up_is_free(store: Store, other: Store):
+    one, two = hosts(store)
+    window = hours(24, 26)
+    lease, known = a_lease(window), plan_now(store, one, window).generations
+    give_up(other, book(store, lease, AllocationPlan(promised(lease, [one]), known)))
+    book_now(store, two)
+    assert seen(store) == {two.id}
+
+
+def test_a_commit_that_fails_leaves_no_note(store: Store, other: Store):
+    one = hosts(store)[0]
+    stale = plan_now(store, one, hours(24, 26)).generations
+    book_now(other, one)
+    lease = a_lease(hours(30, 32))
+    with pytest.raises(StaleCalendar):
+        book(store, lease, AllocationPlan(promised(lease, [one]), stale))
+    assert not store.kept_calendars._copies[HOST].noted
+    assert seen(store) == {one.id}
+
+
+def test_a_manager_among_others_asks_in_one_transaction_at_once(store: Store, other: Store, engine: Engine):
+    one, two = hosts(store)
+    book_now(other, one)
+    assert taken(store, hours(24, 48)) == {one.id}
+    book_now(other, two)
+    with counted(engine) as statements:
+        assert taken(store, hours(24, 48)) == {one.id, two.id}
+    assert statements.count == 2

@@ -30,6 +30,8 @@ from blazar.store.booking.ledger import Ledger, LedgerWork
 from blazar.store.booking.shared_saves import SharedSaves
 from blazar.store.calendar import project_use
 from blazar.store.calendar.generations import raise_generations
+from blazar.store.calendar.kept import KeptCalendars
+from blazar.store.calendar.own_bookings import list_bookings
 from blazar.store.journal.rows import write_once
 from blazar.store.maintenance import plans
 from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks
@@ -73,20 +75,20 @@ class _Tried(Exception):
 class BookingStore:
     """Books leases; ``cleaning_time`` is kept free between two users of a resource.
 
-    ``doubt`` is told which resources were not as they were thought to be.
+    ``kept`` is told what is booked, and which resources were not as they were thought to be.
     """
 
     def __init__(
         self,
         transactions: Transactions,
         ledger: Ledger,
-        doubt: Callable[[Collection[int]], None],
+        kept: KeptCalendars,
         *,
         cleaning_time: timedelta,
     ) -> None:
         self._transactions = transactions
         self._ledger = ledger
-        self._doubt = doubt
+        self._kept = kept
         self._cleaning_time = cleaning_time
         self._shared_saves = SharedSaves(transactions)
 
@@ -102,10 +104,12 @@ class BookingStore:
         """
         if fence is None and rows is None and (saved := self._shared_saves.write(commit)) is not None:
             return (saved,)
+        booked = list_bookings(commit.takings, commit.generations, self._cleaning_time)
         try:
-            written, ledger = self._transactions.write(partial(self._write, commit=commit, fence=fence, rows=rows))
+            with self._kept.note_bookings(booked):
+                written, ledger = self._transactions.write(partial(self._write, commit=commit, fence=fence, rows=rows))
         except StaleCalendar:
-            self._doubt(commit.generations)
+            self._kept.doubt(commit.generations)
             raise
         except Clash as error:
             if not commit.evacuates and all(use.version for use in commit.uses):

@@ -129,6 +129,13 @@ class Commit:
         return tuple([write for write in self.leases if write.before is None])
 
     @property
+    def takings(self) -> tuple[Allocation, ...]:
+        """What a new lease takes, if the commit does nothing else to resources."""
+        if len(self.leases) != 1 or self.leases[0].before is not None or self.redated or self.released or self.joint:
+            return ()
+        return self.leases[0].allocations
+
+    @property
     def changed(self) -> tuple[LeaseWrite, ...]:
         """The leases that are changed, in the order of ids: so no two commits on the same ones wait for each other."""
         return tuple(sorted([write for write in self.leases if write.before is not None], key=_id_of))

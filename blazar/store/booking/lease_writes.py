@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -120,8 +120,8 @@ def write_updates(connection: Connection, updates: Sequence[LeaseUpdate]) -> Non
     if written != len(updates):
         before = updates[0].before
         raise StaleLease(f"lease {before.id} has changed since revision {before.revision}")
-    _execute_updates(connection, _update_of_reservations, [update.reservations for update in updates])
-    _execute_updates(connection, _update_of_events, [update.events for update in updates])
+    _execute_updates(connection, partial(_update_of, reservations), [update.reservations for update in updates])
+    _execute_updates(connection, partial(_update_of, events), [update.events for update in updates])
     if new := [row for update in updates for row in update.new_events]:
         connection.exec_driver_sql(*prepare_insert(connection, events, new))
 
@@ -238,14 +238,6 @@ def _execute_updates(
         elif rows:
             count += connection.execute(update_of(columns), rows).rowcount
     return count
-
-
-def _update_of_reservations(names: tuple[str, ...]) -> sa.Update:
-    return _update_of(reservations, names)
-
-
-def _update_of_events(names: tuple[str, ...]) -> sa.Update:
-    return _update_of(events, names)
 
 
 @lru_cache(maxsize=128)

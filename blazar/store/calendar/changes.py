@@ -10,6 +10,7 @@ are missing are asked for again, until no transaction can be alive that has take
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -158,12 +159,13 @@ _NEW_AND_MISSED = sa.union_all(_KNOWN, *map(_select_new, NumberedRows), *map(_se
 class CalendarNews:
     """What is known of a kind in one transaction: its versions, whether a lease waits, and what has ``changed``.
 
-    These are the resources with changes since the last time; None if it cannot be told.
+    These are the resources with changes since the last time, each with the leases of its new rows, and None for a note
+    of another change. None if it cannot be told.
     """
 
     versions: Versions
     anybody_waits: bool
-    changed: Collection[int] | None
+    changed: Mapping[int, Sequence[str | None]] | None
 
 
 def read_news(connection: Connection, kind: str, positions: Positions, now: float) -> CalendarNews | None:
@@ -187,20 +189,24 @@ def is_anybody_waiting(connection: Connection) -> bool:
     return bool(connection.execute(_ANYBODY).scalar())
 
 
-def _advance(positions: Positions, rows: Sequence[AnyRow], kind: str, now: float) -> Collection[int] | None:
-    """Advance positions to these rows; return the resources of a kind in those that are new, None if all may be."""
+def _advance(
+    positions: Positions, rows: Sequence[AnyRow], kind: str, now: float
+) -> Mapping[int, Sequence[str | None]] | None:
+    """Advance positions to these rows; return what has ``changed`` of a kind by those that are new."""
     tokens: Mapping[int, dict[int, str]] = {NumberedRows.ALLOCATIONS: {}, NumberedRows.NOTES: {}}
     for which, number, _, _, token in rows:
         tokens[which][number] = token
-    changed: set[int] = set()
+    changed: dict[int, list[str | None]] = defaultdict(list)
     for which, position in positions.of_each.items():
-        new = position.advance(tokens[which], now)
-        if new is None:
+        found = position.advance(tokens[which], now)
+        if found is None:
             return None
         # Only now: who was stopped for long has to ask once more for what was committed meanwhile.
         position.forget_gaps(now)
-        if new:
-            changed.update([row[3] for row in rows if row[0] == which and row[1] in new and row[2] == kind])
+        new, is_row = set(found), which is NumberedRows.ALLOCATIONS
+        for of_which, number, of_kind, id_, token in rows if new else ():
+            if of_which == which and of_kind == kind and number in new:
+                changed[id_].append(token if is_row else None)
     return changed
 
 

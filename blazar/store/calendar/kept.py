@@ -6,7 +6,8 @@ too old cannot promise anything twice: a booking is decided by generations in it
 belong to the uses that it was planned on. It costs a lost race, after which the resources of that are read again.
 
 A question first reads what has changed since the last one (``changes``), in the transaction in which it reads all else,
-and then those resources: so it misses nothing that was committed when it began. The copy of a kind is locked meanwhile,
+and then those resources: so it misses nothing that was committed when it began. What this process has booked itself is
+not read again, if nothing else has changed of the resource (``own_bookings``). The copy of a kind is locked meanwhile,
 and no longer: what is answered from is a value, and who would wait for long reads without it. A transaction that takes
 its snapshot before it has the lock could find the copy newer than that, and so it does not.
 
@@ -22,7 +23,7 @@ be refused.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -30,7 +31,7 @@ from operator import itemgetter
 
 from sqlalchemy.engine import Connection
 
-from blazar.calendar.kept import KEPT_USES, KeptCalendar
+from blazar.calendar.kept import KEPT_USES, KeptCalendar, OwnBooking
 from blazar.calendar.timeline import epoch
 from blazar.model.base.clock import monotonic
 from blazar.model.resources.resource import ResourceKind
@@ -44,6 +45,7 @@ from blazar.store.calendar.changes import (
 )
 from blazar.store.calendar.generations import read_generations
 from blazar.store.calendar.kept_rows import read_all, read_closed, read_live_generations, read_resources
+from blazar.store.calendar.own_bookings import Booked, take_bookings
 from blazar.store.resources.catalog import CatalogCache, ResourceCatalog
 from blazar.store.resources.inventory import Versions, read_versions
 from blazar.store.sql.transactions import Transactions, atomic
@@ -95,6 +97,10 @@ class _Copy:
     versions: Versions = (0, 0)
     since: int = 0
     doubted: set[int] = field(default_factory=set)
+    noted: dict[Booked, OwnBooking] = field(default_factory=dict)
+    """What this process is booking, until the rows are found."""
+    others_write: bool = False
+    """Whether the last news were of writes of others: then those are likely again."""
     asked_at: float = 0.0
     read_at: float = 0.0
     too_large_until: float = 0.0
@@ -118,10 +124,19 @@ class KeptCalendars:
         self._copies: dict[ResourceKind, _Copy] = {}
 
     @contextmanager
-    def open(self, kinds: Collection[ResourceKind], now: datetime) -> Iterator[Seen]:
-        """Open a transaction with the calendars of kinds as they are in it."""
+    def open(self, kinds: Sequence[ResourceKind], now: datetime, *, alone: bool = False) -> Iterator[Seen]:
+        """Open a transaction with the calendars of kinds as they are in it.
+
+        ``alone``: nothing else is asked of it, so that there is none if one statement tells all.
+        """
         with ExitStack() as locks:
             held = {kind for kind in sorted(set(kinds)) if self._most and self._hold(kind, locks)}
+            if alone and len(held) == 1 and _is_quiet(self._copies[kinds[0]], now):
+                with self._transactions.reading(single=True) as connection:
+                    if (seen := self._glance(connection, kinds[0])) is not None:
+                        locks.close()
+                        yield seen
+                        return
             with self._transactions.reading() as connection:
                 catalogs, calendars, waits = {}, {}, None
                 for kind in kinds:
@@ -134,6 +149,21 @@ class KeptCalendars:
                         calendars[kind] = calendar
                 locks.close()
                 yield Seen(connection, catalogs, calendars, waits)
+
+    @contextmanager
+    def note_bookings(self, bookings: Mapping[ResourceKind, Mapping[Booked, OwnBooking]]) -> Iterator[None]:
+        """Note what is committed in the block, or not if that raises an error."""
+        with self._lock:
+            mine = [(self._copies[kind].noted, found) for kind, found in bookings.items() if kind in self._copies]
+        for noted, found in mine:
+            noted.update(found)
+        try:
+            yield
+        except BaseException:
+            for noted, found in mine:
+                for booked in found:
+                    noted.pop(booked, None)
+            raise
 
     def doubt(self, resource_ids: Collection[int]) -> None:
         """Read these resources again before the next answer: they were not as they are kept."""
@@ -172,6 +202,31 @@ class KeptCalendars:
         locks.callback(copy.lock.release)
         return True
 
+    def _glance(self, connection: Connection, kind: ResourceKind) -> Seen | None:
+        """Return a kind as it is in one statement; None if more has to be read than what this process has booked."""
+        copy = self._copies[kind]
+        known, copy.asked_at = copy.calendar, monotonic()
+        assert known is not None
+        try:
+            news = read_news(connection, kind, copy.positions, copy.asked_at)
+            if news is None or news.changed is None:
+                copy.drop()
+                return None
+            mine = take_bookings(known, news.changed, copy.noted)
+            # The rest is read in a transaction, which finds no news of it.
+            copy.doubted.update(news.changed.keys() - mine.keys())
+            copy.calendar = known.replace(mine) if mine else known
+        except BaseException:
+            copy.drop()
+            raise
+        kept = self._make_room(copy, copy.calendar) if mine else known
+        catalog = self._catalogs.latest(kind)
+        if kept is None or copy.doubted or catalog is None or catalog.version != copy.versions[0]:
+            return None
+        # With the same versions the price list is the one that was read with them.
+        seen = Seen(connection, {kind: catalog}, {kind: kept}, news.anybody_waits)
+        return seen if news.versions == copy.versions else None
+
     def _bring_up(
         self, connection: Connection, kind: ResourceKind, now: datetime
     ) -> tuple[ResourceCatalog, KeptCalendar | None, CalendarNews | None]:
@@ -191,6 +246,7 @@ class KeptCalendars:
             catalog = self._catalogs.read(connection, kind, versions)
             kept = None if known is None or news is None else self._follow(connection, kind, copy, known, news, now)
             if kept is None:
+                copy.noted.clear()
                 copy.positions = read_positions(connection, copy.asked_at)
                 copy.since, copy.read_at = epoch(now - FORGETS), copy.asked_at
                 kept = read_all(connection, kind, copy.since)
@@ -214,24 +270,25 @@ class KeptCalendars:
         if news.changed is None:
             return None
         since, versions = epoch(now - FORGETS), news.versions
-        again = set(news.changed)
-        if not again and not copy.doubted and versions == copy.versions:
-            copy.since = max(copy.since, since)
+        if not news.changed and not copy.doubted and versions == copy.versions:
+            copy.since, copy.others_write = max(copy.since, since), False
             return kept
+        mine = take_bookings(kept, news.changed, copy.noted)
+        again = news.changed.keys() - mine.keys()
         while copy.doubted:
             again |= {copy.doubted.pop()} & kept.resources.keys()
         closed = None
         if versions != copy.versions:
             closed = read_closed(connection, kind, copy.since)
             generations = read_live_generations(connection, kind)
-            known = kept.resources
+            known = {**kept.resources, **mine}
             again.update(
                 id_ for id_, found in generations.items() if id_ not in known or known[id_].generation != found
             )
         if len(again) * WORTH_FOLLOWING > len(kept.resources) + 100:
             return None
-        copy.since = max(copy.since, since)
-        return kept.replace(read_resources(connection, kind, again, copy.since), closed)
+        copy.since, copy.others_write = max(copy.since, since), bool(again)
+        return kept.replace({**mine, **read_resources(connection, kind, again, copy.since)}, closed)
 
     def _make_room(self, copy: _Copy, kept: KeptCalendar) -> KeptCalendar | None:
         """Drop the calendars that were not asked for the longest, until the rest is few enough; None if this is not."""
@@ -250,3 +307,10 @@ class KeptCalendars:
                     total -= size
                     other.drop()
         return kept
+
+
+def _is_quiet(copy: _Copy, now: datetime) -> bool:
+    """Return whether nothing but what this process has booked is likely to have changed."""
+    if copy.calendar is None or copy.doubted or copy.others_write:
+        return False
+    return epoch(now - FORGETS) >= copy.since - FORGETS.total_seconds()

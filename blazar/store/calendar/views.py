@@ -96,7 +96,7 @@ class CalendarStore:
         asked = CalendarLook(
             kind, window, without_amounts, now, frozenset([besides] if besides else ()), self._cleaning_time
         )
-        with self._kept.open([kind], now) as seen:
+        with self._kept.open([kind], now, alone=besides is None) as seen:
             occupancy, catalog = look_at_window(seen, asked), seen.catalogs[kind]
             snapshot = Snapshot(catalog.resources, occupancy)
             yield CalendarView(snapshot, catalog, partial(seen.generations, kind), seen.is_anybody_waiting)
