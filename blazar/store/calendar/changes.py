@@ -258,10 +258,15 @@ def note_changes_of(connection: Connection, which: sa.ColumnElement[bool], at: d
 
 
 def forget_changes(connection: Connection, before: datetime, limit: int) -> int:
-    """Forget at most ``limit`` notes from before then, never the last; return how many."""
+    """Forget at most ``limit`` notes from before then, never the last; return how many.
+
+    They go in their order, whatever the clocks were that noted them: who has read a note that is still there misses
+    none after it.
+    """
     c = calendar_changes.c
-    last = sa.select(sa.func.max(c.seq))
-    old = sa.select(c.seq).where(c.at < before, c.seq < last.scalar_subquery()).limit(limit)
+    last, recent = sa.select(sa.func.max(c.seq)), sa.select(sa.func.min(c.seq)).where(c.at >= before)
+    until = sa.func.coalesce(recent.scalar_subquery(), last.scalar_subquery())
+    old = sa.select(c.seq).where(c.seq < until).order_by(c.seq).limit(limit)
     numbers = list(connection.execute(old).scalars())
     for part in chunks(numbers):
         connection.execute(calendar_changes.delete().where(c.seq.in_(part)))

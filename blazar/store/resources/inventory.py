@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -213,14 +214,26 @@ def change_resource(connection: Connection, resource_id: int, at: datetime, **co
 
 
 def raise_inventory_version(connection: Connection, kind: ResourceKind) -> None:
-    """Invalidate what every process caches of this kind."""
+    """Invalidate what every process caches of this kind.
+
+    Versions are at least the seconds of a clock: those of a restored database do not come again for something else.
+    """
+    seconds, following = read_seconds(), inventory_versions.c.version + 1
     raised = connection.execute(
         inventory_versions.update()
         .where(inventory_versions.c.kind == str(kind))
-        .values(version=inventory_versions.c.version + 1)
+        .values(version=sa.case((following > seconds, following), else_=seconds))
     )
     if not raised.rowcount:
-        connection.execute(inventory_versions.insert().values(kind=str(kind), version=1))
+        connection.execute(inventory_versions.insert().values(kind=str(kind), version=seconds))
+
+
+def read_seconds() -> int:
+    """Return the seconds since 2026, as a number that fits until 2094."""
+    return int(time.time()) - _SECONDS_OF_2026
+
+
+_SECONDS_OF_2026 = 1_767_225_600
 
 
 def read_private_names(connection: Connection, kind: ResourceKind) -> frozenset[str]:
