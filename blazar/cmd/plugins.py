@@ -16,7 +16,7 @@ from blazar.model.base import plugins
 from blazar.model.base.errors import BlazarError, InvalidInput
 from blazar.model.resources.regions import Regions
 from blazar.model.resources.resource import KINDS, ResourceKind
-from blazar.model.use.resource_hours import INSTANCE, KIND_NAMESPACE, VCPU
+from blazar.model.use.resource_hours import CARD, GIGABYTE, INSTANCE, KIND_NAMESPACE, VCPU
 from blazar.resources.contract.kind import Kind
 from blazar.resources.contract.plugin import Plugin, check_members
 from blazar.resources.contract.regional import Provided, combine_regions
@@ -85,7 +85,7 @@ def _kinds(conf: cfg.ConfigOpts, enabled: Mapping[str, Any]) -> Mapping[Resource
     found = {kind: _load(there[kind], Kind, check_members, group) for kind in wanted}
     for name, plugin in found.items():
         _check_word(name, "kind", plugin.kind, LONGEST_KIND)
-        if plugin.kind in (INSTANCE, VCPU):
+        if plugin.kind in (INSTANCE, VCPU, CARD, GIGABYTE):
             raise ConfigurationError(f"the kind {name} has the name of a measure of usage; choose another")
         if plugin.kind != name:
             raise ConfigurationError(

@@ -14,7 +14,9 @@ from blazar.calendar.queue.overlay import count_totals
 from blazar.calendar.queue.usage import Account, Rates, UsedShare, charge_for_returned, dominant_share, sum_use
 from blazar.calendar.queue.values import DAY, HOUR, Inventory
 from blazar.model.base.amounts import Amounts
+from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.demand import Demand, TraitRequirements
+from blazar.model.resources.pools import CardPool
 from blazar.model.resources.resource import FLOATING_IP, HOST
 from tests.builders import a_host
 from tests.cases import cases
@@ -53,6 +55,12 @@ def test_four_of_four_scarce_resources_weigh_as_much_as_all_hosts():
     assert dominant_share([Demand(HOST, 4, 4)], [4], "p", totals, WEEK) == 0.01
     servers = Demand(HOST, 16, 16, per_instance=Amounts.of({"VCPU": 2}))
     assert dominant_share([servers], [16], "p", totals, WEEK) == 0.01
+    gpus = Amounts.of({"VCPU": 2, "VGPU": 1})
+    cards = CardPool("VGPU", 1, 4)
+    with_cards = tuple(replace(h, capacity=h.capacity + Amounts.of({"VGPU": 4 * (n < 4)})) for n, h in enumerate(hosts))
+    some = count_totals({HOST: Inventory(tuple(replace(h, pools=(cards,)) for h in with_cards))})
+    all_cards = Demand(HOST, 16, 16, per_instance=gpus, cards=(Cards("VGPU", 1),))
+    assert dominant_share([all_cards], [16], "p", some, WEEK) == 1.0
     light = Rates(kind_weights={HOST: 0.1})
     assert dominant_share([fpgas, fpgas], [4, 4], "p", totals, light) == pytest.approx(0.2)
 

@@ -162,7 +162,7 @@ def test_a_budget_without_a_number_is_refused(tmp_path):
 def test_a_budget_of_what_nobody_counts_is_refused(tmp_path):
     assert refusal(tmp_path, BUDGET, "max_resource_hours = host:1,gpu:2") == (
         "[enforcement] max_resource_hours names gpu, which is not a measure; available are: host, floatingip, "
-        "network, device, instance, vcpu, gigabyte, generic, volume"
+        "network, device, instance, vcpu, card, gigabyte, generic, volume"
     )
 
 
@@ -199,7 +199,7 @@ def test_other_units_are_limited_by_name(tmp_path):
     assert made.limits["instance"].limit_of("anybody") == 3
     assert refusal(tmp_path, lines[0], "max_units_of = host:3") == (
         "[enforcement] max_units_of names host, which is not a measure; available are: floatingip, network, device, "
-        "instance, vcpu, gigabyte, generic, volume"
+        "instance, vcpu, card, gigabyte, generic, volume"
     )
 
 

@@ -90,6 +90,7 @@ _SERVICES: Mapping[str, _BilledService] = {
     "device": _MACHINES,
     "instance": _SERVERS,
     "vcpu": _SERVERS,
+    "card": _SERVERS,
     "volume": _STORAGE,
     "gigabyte": _STORAGE,
     "floatingip": _NETWORKS,

@@ -26,7 +26,7 @@ from blazar.model.billing.hours import FactorWeek, HoursFactor
 from blazar.model.energy.consumption import HALF
 from blazar.model.resources.requirements import Anything, Requirement, matches, property_keys
 from blazar.model.resources.resource import HOST, VOLUME, PropertyValue, Resource
-from blazar.model.use.resource_hours import GIGABYTE, INSTANCE, KWH, VCPU, measures
+from blazar.model.use.resource_hours import CARD, GIGABYTE, INSTANCE, KWH, VCPU, measures
 
 T = TypeVar("T")
 
@@ -231,7 +231,7 @@ def find_list(lists: Iterable[PriceList], booked_at: datetime, instant: datetime
 
 def kind_of(measure: str) -> str:
     """Return the kind of the resources whose properties choose the price of a measure."""
-    return {INSTANCE: HOST, VCPU: HOST, KWH: HOST, GIGABYTE: VOLUME}.get(measure, measure)
+    return {INSTANCE: HOST, VCPU: HOST, CARD: HOST, KWH: HOST, GIGABYTE: VOLUME}.get(measure, measure)
 
 
 def check_currency(new: PriceList, published: PriceList) -> None:

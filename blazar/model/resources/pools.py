@@ -28,6 +28,12 @@ _DECLARED_CLASS = "DECLARED_"
 _NUMBER = re.compile(r"\d{1,4}", re.ASCII)
 
 
+SIZES = frozenset({"VCPU", "PCPU", "MEMORY_MB", "DISK_GB"})
+"""The classes that only the own provider of a host has."""
+
+_BANDWIDTHS = "NET_"
+
+
 @dataclass(frozen=True, slots=True)
 class UnitLimits:
     """What one instance may take of a class: at least ``least``, at most ``most``, and a multiple of ``step``.
@@ -67,6 +73,11 @@ class CardPool:
     def is_cleaned(self) -> bool:
         """Return whether its devices have to be cleaned after each server."""
         return ONE_TIME_USE in self.traits
+
+
+def count_cards(amounts: Amounts) -> int:
+    """Return how many cards there are among what a server takes: GPUs and other devices, and parts of them."""
+    return sum(n for name, n in amounts if name not in SIZES and not name.startswith(_BANDWIDTHS))
 
 
 def is_declared(resource_class: str) -> bool:

@@ -14,13 +14,14 @@ from itertools import accumulate
 from blazar.model.base import plugins
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.window import Window
+from blazar.model.resources.pools import count_cards
 from blazar.model.resources.resource import HOST, KINDS, VOLUME
 
 KIND_NAMESPACE = "blazar.resource.kinds"
-INSTANCE, VCPU, GIGABYTE = "instance", "vcpu", "gigabyte"
-MEASURES = (*(str(kind) for kind in KINDS), INSTANCE, VCPU, GIGABYTE)
-"""What can be counted: resources by kind; servers on shared hosts by number and by VCPUs (PCPUs included); volumes also
-by GiB."""
+INSTANCE, VCPU, CARD, GIGABYTE = "instance", "vcpu", "card", "gigabyte"
+MEASURES = (*(str(kind) for kind in KINDS), INSTANCE, VCPU, CARD, GIGABYTE)
+"""What can be counted: resources by kind; servers on shared hosts by number, by VCPUs (PCPUs included) and by cards;
+volumes also by GiB."""
 
 KWH = "kwh"
 """The energy that hosts draw. It has a price, and is no count: what it will be is only known by an estimate."""
@@ -44,14 +45,16 @@ class UsageRecord:
 
     @property
     def measures(self) -> Mapping[str, int]:
-        """Return the amount per measure (host, floatingip, instance, vcpu, volume, gigabyte)."""
+        """Return the amount per measure (host, floatingip, instance, vcpu, card, volume, gigabyte)."""
         return measure_amounts(self.kind, self.count, self.per_instance)
 
 
 def measure_amounts(kind: str, count: int, per_instance: Amounts | None) -> Mapping[str, int]:
     """Return the amount per measure of ``count`` resources or instances of a kind."""
     if kind == HOST and per_instance is not None:
-        return {INSTANCE: count, VCPU: count * (per_instance.get("VCPU") + per_instance.get("PCPU"))}
+        cards = count * count_cards(per_instance)
+        vcpus = count * (per_instance.get("VCPU") + per_instance.get("PCPU"))
+        return {INSTANCE: count, VCPU: vcpus, **({CARD: cards} if cards else {})}
     if kind == VOLUME and per_instance is not None:
         return {str(VOLUME): count * per_instance.get("VOLUMES"), GIGABYTE: count * per_instance.get("GIGABYTES")}
     return {kind: count}

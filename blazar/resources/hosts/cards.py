@@ -12,6 +12,7 @@ from blazar.clouds.ports.compute import Flavor
 from blazar.clouds.ports.placement import CLASS_PREFIX
 from blazar.model.base.errors import InvalidInput
 from blazar.model.calendar.cards import Cards, CardSource
+from blazar.model.resources.pools import SIZES
 from blazar.resources.contract.parameters import MOST, quote
 from blazar.resources.hosts.pci_aliases import PciAliases
 
@@ -22,9 +23,6 @@ _NUMBERED = re.compile(r"(resources|trait)[^:]+:")
 _AMOUNT = re.compile(r"[1-9]\d{0,9}", re.ASCII)
 _PCI_CLASS = re.compile(r"CUSTOM_PCI_[0-9A-F]{4}_[0-9A-F]{4}")
 """The class that Nova reports a device by, if its operator names no other."""
-
-SIZES = frozenset({"VCPU", "PCPU", "MEMORY_MB", "DISK_GB"})
-"""The classes that only the own provider of a host has."""
 
 
 def unusable(flavor: Flavor, key: str, what: str) -> InvalidInput:

@@ -17,9 +17,10 @@ from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
 from blazar.model.calendar.cards import Cards
 from blazar.model.leases.reservation import Content
+from blazar.model.resources.pools import SIZES
 from blazar.resources.contract.parameters import quote, stored_number, stored_text, whole_number
 from blazar.resources.contract.schemas import Schema
-from blazar.resources.hosts.cards import ALIAS, SIZES, check_devices, format_cards, parse_cards, resolve_cards
+from blazar.resources.hosts.cards import ALIAS, check_devices, format_cards, parse_cards, resolve_cards
 from blazar.resources.hosts.pci_aliases import MOST_DEVICES, NO_ALIASES, PciAliases
 
 GPUS, MODEL, MEANING = "gpus", "gpu_model", "gpu_meaning"

@@ -287,7 +287,8 @@ def test_all_lists_of_a_site_have_one_currency():
 
 
 @pytest.mark.parametrize(
-    ("measure", "kind"), [("host", "host"), ("vcpu", "host"), ("gigabyte", "volume"), ("network",) * 2]
+    ("measure", "kind"),
+    [("host", "host"), ("vcpu", "host"), ("card", "host"), ("gigabyte", "volume"), ("network",) * 2],
 )
 def test_a_requirement_on_a_private_property_is_refused(measure, kind):
     prices = a_list(prices=[a_price(), a_price(sku="b", measure=measure, requirement=["not", ["==", "$rack", "7"]])])

@@ -67,5 +67,7 @@ def test_what_counts_is_hosts_or_servers_and_their_vcpus_and_anything_else_by_it
     assert measure_amounts("host", 1, None) == {"host": 1}
     assert measure_amounts("host", 3, Amounts.of({"VCPU": 4, "MEMORY_MB": 512})) == {"instance": 3, "vcpu": 12}
     assert measure_amounts("host", 1, Amounts.of({"PCPU": 4})) == {"instance": 1, "vcpu": 4}
+    gpu = Amounts.of({"VCPU": 4, "CUSTOM_PCI_10DE_20B5": 2, "VGPU": 1, "NET_BW_EGR_KILOBIT_PER_SEC": 1000})
+    assert measure_amounts("host", 3, gpu) == {"instance": 3, "vcpu": 12, "card": 9}
     assert measure_amounts("floatingip", 2, None) == {"floatingip": 2}
     assert UsageRecord("l", "host", span(0, 1), 2, Amounts.of({"VCPU": 1})).measures == {"instance": 2, "vcpu": 2}

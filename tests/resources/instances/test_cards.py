@@ -63,7 +63,7 @@ def pgpus(count: int, each: int) -> dict[str, object]:
 def site(a_world):
     """Make a world of hosts, with flavors that ask for cards."""
 
-    def make(*hosts, pci=None, **flavors: dict[str, str]) -> World:
+    def make(*hosts, pci=None, filters=(), **flavors: dict[str, str]) -> World:
         state = of_hosts(*hosts)
         state.pci_aliases = {
             "a100": {"resource_class": A100},
@@ -71,7 +71,7 @@ def site(a_world):
         }
         plain = ('{"name": "a100nv", "vendor_id": "10de", "product_id": "20b5", "traits": "nvlink"}', ALIAS)
         settings = HostSettings(pci=pci or aliases(*plain))
-        world = a_world(state=state, hosts=len(hosts), host_settings=settings)
+        world = a_world(state=state, hosts=len(hosts), host_settings=settings, filters=filters)
         for name, specs in flavors.items():
             world.simulated.operators.offer_flavor(
                 Flavor(name, name, 2, 2048, 10, public=True, extra_specs=dict(specs))

@@ -75,10 +75,10 @@ export function leftInWords(budget: Budget, zone: string, now: number): string |
 /** Measures that types take from a budget of hours; of others it is the type's own name. */
 const TAKEN: Readonly<Record<ResourceType, readonly string[]>> = {
   "physical:host": ["host"],
-  "virtual:instance": ["instance", "vcpu"],
-  "flavor:instance": ["instance", "vcpu"],
-  "virtual:server": ["instance", "vcpu"],
-  "virtual:stack": ["instance", "vcpu", "gigabyte", "floatingip"],
+  "virtual:instance": ["instance", "vcpu", "card"],
+  "flavor:instance": ["instance", "vcpu", "card"],
+  "virtual:server": ["instance", "vcpu", "card"],
+  "virtual:stack": ["instance", "vcpu", "card", "gigabyte", "floatingip"],
   "virtual:floatingip": ["floatingip"],
   "virtual:volume": ["volume", "gigabyte"],
 };

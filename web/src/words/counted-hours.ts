@@ -4,6 +4,7 @@
 const HOURS: Readonly<Record<string, string>> = {
   host: "host hours",
   vcpu: "vCPU hours",
+  card: "card hours",
   gigabyte: "GiB hours of volumes",
   instance: "server hours",
   floatingip: "hours of floating IPs",

@@ -18,6 +18,7 @@ const MEASURES: Readonly<Record<string, string>> = {
   device: "a device",
   instance: "a server",
   vcpu: "a vCPU",
+  card: "a GPU or other card of a server",
   gigabyte: "a GiB of volumes",
   kwh: "a kWh that hosts draw",
 };
