@@ -80,6 +80,7 @@ COMMANDS: Mapping[str, str] = {
     "budget list": f"{_NEW}.budgets:ListBudgets",
     "statement list": f"{_NEW}.statements:ListStatements",
     "statement show": f"{_NEW}.statements:ShowStatement",
+    "statement export": f"{_NEW}.statements:ExportStatement",
     "charge list": f"{_NEW}.statements:ListCharges",
     "charge correct": f"{_NEW}.statements:CorrectCharge",
     "report usage": f"{_NEW}.reports:ReportUsage",

@@ -13,6 +13,7 @@ from blazarclient.shell import main
 from tests.api.conftest import app_of
 from tests.client.serving import library, serving
 from tests.manager.billing.ledger import HOUR, close, publish
+from tests.model.billing.focus_check import check_bill
 from tests.world import NOON, World, a_host
 
 OPERATOR, MEMBER = "root:admin:admin", "curie:physics"
@@ -59,3 +60,13 @@ def test_the_commands_show_and_correct(way, capsys):
     capsys.readouterr()
     assert run(way, "charge", "list", "--category", "correction", "-f", "value", "-c", "amount") == 0
     assert capsys.readouterr().out == "-2.500000000\n"
+
+
+def test_a_bill_is_exported_in_the_columns_of_focus(way, capsys):
+    assert run(way, "statement", "export", "2030-04") == 0
+    bill = capsys.readouterr().out
+    check_bill(bill, amount="20.00", currency="EUR")
+    assert bill == library(way.url, MEMBER).statements.export("2030-04").replace("\r\n", "\n")
+    assert run(way, "statement", "export", "2031-01") != 0
+    told = capsys.readouterr()
+    assert (told.out, "nothing was charged in that month" in told.err) == ("", True)

@@ -7,7 +7,7 @@ import argparse
 from datetime import timezone
 from typing import Any
 
-from blazarclient.commands.base import One, Rows, add_zone, now_in
+from blazarclient.commands.base import LibraryCommand, One, Rows, add_zone, now_in
 
 COLUMNS = ("month", "project_id", "state", "amount", "currency", "energy_wh", "gco2")
 LINES = ("id", "lease_id", "category", "status", "sku", "start", "end", "resource_seconds", "unit_price", "factor")
@@ -66,6 +66,24 @@ class ShowStatement(Rows):
             emitted = "" if found.gco2 is None else f", which emitted {found.gco2 / 1000:.1f} kg of CO2e"
             self.tell(f"Hosts drew {found.energy_wh / 1000:.1f} kWh for it{emitted}.")
         return self.rows(CHARGES, found.charges, zone, parsed_args)
+
+
+class ExportStatement(LibraryCommand):
+    """Write the bill of a month in the columns of FOCUS 1.2, as CSV"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return a parser with the options of the command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("month", metavar="<month>", help="such as 2030-04")
+        _add_projects(parser, everybody=False)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Ask for it, and write it as it is."""
+        project = self.of_keystone("project", parsed_args.project)
+        bill = self.library.statements.export(parsed_args.month, project_id=project)
+        # A terminal, and a file that it is led to, end lines by themselves.
+        self.app.stdout.write(bill.replace("\r\n", "\n"))
 
 
 class ListCharges(Rows):

@@ -92,6 +92,10 @@ class Answer:
         return self.headers.get("ETag")
 
 
+CSV = "text/csv"
+"""What a request accepts whose answer is a text, and no JSON."""
+
+
 class Transport:
     """Makes requests; errors are those of ``blazarclient.exception``.
 
@@ -231,7 +235,8 @@ class Transport:
         if response.status_code >= 400:
             raise _refused(response)
         try:
-            decoded = response.json() if response.content else None
+            is_text = (headers or {}).get("Accept") == CSV
+            decoded = response.text if is_text else response.json() if response.content else None
         except ValueError as error:
             raise NoBlazarEndpoint(
                 f"{_place(response)} answered with something that is not JSON: it is not the reservation service"

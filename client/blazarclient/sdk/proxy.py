@@ -315,6 +315,7 @@ class Proxy(proxy.Proxy):
     budgets = _each(_budgets, Budgets.list)
     statements = _each(_statements, Statements.list)
     get_statement = _same(_statements, Statements.get)
+    export_statement = _same(_statements, Statements.export)
     charges = _each(_charges, Charges.list)
     correct_charge = _same(_charges, Charges.correct)
     report_usage = _same(_reports, Reports.usage)
