@@ -155,6 +155,27 @@ def test_fixed_dates_that_a_budget_denies_are_moved_to_the_next_month_by_a_click
     assert last > tenth + timedelta(days=15)
 
 
+def test_what_a_budget_grants_of_a_series_is_a_click(limited, page_of):
+    first = (datetime.now(UTC).replace(day=1) + timedelta(days=40)).replace(day=3)
+    page = page_of(
+        f"{limited}?start={first:%Y-%m-%d}T08:00:00Z&end={first:%Y-%m-%d}T12:00:00Z", ALICE, timezone_id="UTC"
+    )
+    page.get_by_role("button", name=re.compile("^Book ")).first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("More", exact=True).click()
+    dialog.get_by_label("Repeat").select_option("day")
+    # Of 20 host-hours in a month four a day are enough for five days.
+    dialog.get_by_label("Until the day", exact=True).fill(f"{first + timedelta(days=8):%Y-%m-%d}")
+    expect(dialog.get_by_text("5 of 9 fit.")).to_be_visible()
+    dialog.get_by_role("button", name=re.compile("^The first 5 of 9, until ")).click()
+    expect(dialog.get_by_text("All 5 fit.")).to_be_visible()
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Book the series").click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(dialog).to_have_count(0)
+    assert len(leases_of(limited, ALICE)) == 5
+
+
 def test_what_lasts_beyond_a_month_says_what_is_left_of_each(limited, page_of):
     page = page_of(f"{limited}?for=P40D", ALICE)
     lines = page.locator(".budget-line")

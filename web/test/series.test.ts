@@ -5,6 +5,9 @@ import { test } from "node:test";
 import type { Occurrence, Series } from "../src/api/types.ts";
 import {
   clockOf,
+  firstFitting,
+  firstGranted,
+  firstInWords,
   fitInWords,
   occurrencePhase,
   repeats,
@@ -89,4 +92,18 @@ test("times of day are those of the rule", () => {
   assert.equal(clockOf({ start, until_local: "12:30:00", duration: null }), "09:00 until 12:30");
   assert.equal(clockOf({ start, until_local: "06:00:00+1d", duration: null }), "09:00 until 06:00 1 day later");
   assert.equal(clockOf({ start, until_local: null, duration: "PT8H" }), "09:00 for 8h");
+});
+
+test("of a series that does not fit as a whole the first ones are offered, until the last day of them", () => {
+  const days = (...states: ("planned" | "unfit")[]) =>
+    states.map((state, index) => ({ state, recurrence_id: `2030-05-0${index + 1}T08:00:00` }));
+  const first = firstFitting(days("planned", "planned", "unfit", "planned"));
+  assert.deepEqual(first, { count: 2, of: 4, until: "2030-05-02" });
+  assert.equal(firstInWords(first!), "The first 2 of 4, until Thu 2 May 2030");
+  assert.equal(firstFitting(days("unfit", "planned")), null);
+  assert.equal(firstFitting(days("planned", "planned")), null);
+  const granted = firstGranted({ fits: { occurrences: 3, until: "2030-04-04T08:00:00" } });
+  assert.equal(firstInWords(granted!), "The first 3, until Thu 4 Apr 2030");
+  assert.equal(firstGranted({ fits: {} }), null);
+  assert.equal(firstGranted(undefined), null);
 });

@@ -35,6 +35,9 @@ from blazar.model.series.recurrence import Occurrence
 from blazar.resources.contract.parameters import with_ids
 from blazar.store.booking.commit import LeaseWrite
 
+CHUNK = 50
+"""Leases that one transaction books, and of series that are booked at once; longer ones are in the background."""
+
 MOST_NAMED = 50
 """How many occurrences an error lists."""
 
@@ -215,6 +218,17 @@ def offer_part(
     ]
     granted = f"what would be granted is {', or '.join(offers)}" if offers else "none of the series would be granted"
     add_sentence(error, f"This is the occurrence of {spell(occurrences[first])}; {granted}.")
+
+
+def offer_first(runtime: Runtime, series: Series, error: BlazarError, denied: datetime) -> None:
+    """Say how many occurrences would be granted before one that a limit denies, of a series that nobody waits for.
+
+    One that is refused at once is explained with all that fits of it.
+    """
+    if is_limit(error) and runtime.settings.explain_refusals:
+        ids = [one.recurrence_id for one in runtime.store.series.one(series.id, runtime.clock.now()).occurrences]
+        if len(ids) > CHUNK:
+            offer_part(error, ids, ids[ids.index(denied) :], as_many=False)
 
 
 def _describe_occurrence(occurrence: SeriesOccurrence) -> dict[str, object]:

@@ -21,6 +21,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.search.sought_leases import Deadline
 from blazar.manager.series.changes import SeriesChanger
 from blazar.manager.series.occurrences import (
+    CHUNK,
     PlannedSeries,
     check_fits,
     copy_for_occurrence,
@@ -32,7 +33,7 @@ from blazar.manager.series.occurrences import (
     unfit_sentence,
 )
 from blazar.manager.series.plans import SeriesCheck
-from blazar.manager.series.work import CHUNK, SeriesWork
+from blazar.manager.series.work import SeriesWork
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost, InvalidInput, NotEnoughResources, UsageDenied
 from blazar.model.billing.prices import LeasePrice

@@ -28,11 +28,13 @@ from blazar.manager.events.cloud_changes import prepare_reservations
 from blazar.manager.leases import lifecycle
 from blazar.manager.outbox.messages import call_commit_hooks, plan_messages
 from blazar.manager.series.occurrences import (
+    CHUNK,
     PlannedSeries,
     copy_for_occurrence,
     find_first_to_come,
     make_occurrence,
     mark_unfit,
+    offer_first,
     unfit_sentence,
 )
 from blazar.manager.series.plans import SeriesCheck, SeriesPlanner
@@ -63,9 +65,6 @@ from blazar.model.use.resource_hours import OutboxMessage
 from blazar.store.booking.commit import Commit, LeaseWrite, limit_prices
 
 LOG = logging.getLogger(__name__)
-
-CHUNK = 50
-"""Leases that one transaction books."""
 
 DAILY = timedelta(days=1)
 """How often the leases of a series without an end are booked further ahead."""
@@ -271,8 +270,11 @@ class SeriesWork(DueWork[str, Series]):
             planned = proposal.found.planned
             wanted = [(copy.lease, planned.allocations(copy, occurrence)) for occurrence, copy in fitting(planned)]
             objections = check.objections(Actor(series.user_id, series.project_id), wanted, planned.so_far)
-            if series.fit is Fit.ALL and objections:
-                raise Unbooked(next(iter(objections.values())))
+            if series.fit is Fit.ALL:
+                for occurrence, copy in fitting(planned):
+                    if (error := objections.get(copy.lease.id)) is not None:
+                        offer_first(runtime, series, error, occurrence.occurrence.recurrence_id)
+                        raise Unbooked(error)
             return _leave_out_denied(proposal, fitting(planned), objections, check)
 
         done = self._booker.book(

@@ -22,7 +22,7 @@ from blazar.clouds.ports.stacks import StackRefused
 from blazar.enforcement import Occasion
 from blazar.enforcement.payload import notification_body, question_body
 from blazar.manager.common.notifications import render_payload
-from blazar.manager.series.work import CHUNK
+from blazar.manager.series.occurrences import CHUNK
 from blazar.model.base.errors import CloudRefused
 from blazar.model.leases.secrets import HIDDEN
 from blazar.store.sql.tables import metadata

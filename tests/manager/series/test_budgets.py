@@ -15,7 +15,7 @@ from blazar.model.base.errors import UsageDenied
 from blazar.model.billing.charges import NANO
 from blazar.model.series.changes import SeriesChange
 from blazar.model.series.checks import Fit
-from blazar.model.series.details import SeriesDetails
+from blazar.model.series.details import SeriesDetails, SeriesStatus
 from blazar.model.series.rule_text import parse_rule
 from tests.manager.billing.ledger import publish
 from tests.world import World, a_series
@@ -74,6 +74,27 @@ def test_a_new_series_of_which_nothing_fits_is_offered_nothing(world):
     error = refused(world.manager.series.create, a_series(length=8 * HOUR))
     assert (error.data or {})["fits"] == {}
     assert error.message.endswith("This is the occurrence of 2030-04-02 08:00; none of the series would be granted.")
+
+
+@pytest.mark.parametrize("limit", list(BUDGETS))
+def test_a_long_series_that_is_refused_in_the_background_says_how_much_of_it_would_be_granted(sqlite, limit):
+    """It takes 116 hours of April, and of May 120 up to the last day but one."""
+    world = World(sqlite, filters=[BUDGETS[limit](120)])
+    publish(world)
+    made = world.manager.series.create(a_series(rule="FREQ=DAILY;COUNT=120"))
+    while world.manager.series_work.run_once():
+        world.run()
+    refused = world.manager.series.one(made.series.id).series
+    assert refused.status is SeriesStatus.FAILED
+    assert (refused.reason or "").endswith(
+        "This is the occurrence of 2030-05-31 08:00; what would be granted is the first 59 of 120, until 2030-05-30 "
+        "08:00."
+    )
+    assert world.store.leases.of_project(None) == ()
+    granted = world.manager.series.create(a_series(rule="FREQ=DAILY;COUNT=59"))
+    while world.manager.series_work.run_once():
+        world.run()
+    assert states(world, granted) == {"booked": 59}
 
 
 @pytest.mark.parametrize("dry_run", [True, False], ids=["dry", "real"])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Leases that recur, between the form, the rule of the API (RFC 5545) and words. Pure. */
-import type { Occurrence, Series, SeriesStatus } from "../api/types.ts";
+import type { Json, Occurrence, Series, SeriesStatus } from "../api/types.ts";
 import { daysBetween, formatted, plural, spoken } from "../time/format.ts";
 import { fromWall, toWall } from "../time/zone.ts";
 import type { Mark } from "./lease.ts";
@@ -187,6 +187,32 @@ export function fitInWords(occurrences: readonly Pick<Occurrence, "state">[]): s
   if (occurrences.length === 1) return unfit === 0 ? "It fits." : "It does not fit.";
   if (unfit === 0) return `All ${fit} fit.`;
   return `${fit} of ${occurrences.length} fit.`;
+}
+
+/** The occurrences at the beginning of a series: how many of how many, 0 if unknown, and the day of the last of them. */
+export interface FirstPart {
+  count: number;
+  of: number;
+  until: string;
+}
+
+/** Returns those before the first one that does not fit; null: all fit, or none before it. */
+export function firstFitting(occurrences: readonly Pick<Occurrence, "state" | "recurrence_id">[]): FirstPart | null {
+  const count = occurrences.findIndex((one) => one.state === "unfit");
+  if (count < 1) return null;
+  return { count, of: occurrences.length, until: occurrences[count - 1]!.recurrence_id.slice(0, 10) };
+}
+
+/** Returns what a refusal for a limit says that would be granted of a series; null: nothing. */
+export function firstGranted(data: { [key: string]: Json } | undefined): FirstPart | null {
+  const { occurrences: count, until } = (data?.fits ?? {}) as { [key: string]: Json };
+  return typeof count === "number" && typeof until === "string" ? { count, of: 0, until: until.slice(0, 10) } : null;
+}
+
+/** Returns "The first 6 of 12, until Mon 12 May 2030", or "The first 6, until …". */
+export function firstInWords({ count, of, until }: FirstPart): string {
+  const day = formatted(Date.parse(`${until}T00:00:00Z`), "UTC", "day-year");
+  return `The first ${count}${of > 0 ? ` of ${of}` : ""}, until ${day}`;
 }
 
 /** Returns the times of day of a series: "09:00 until 12:30", "22:00 for PT8H". */

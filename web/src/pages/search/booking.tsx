@@ -154,6 +154,7 @@ export function BookDialog({ question, opening, fits, promising, marked, priced,
           body={{ ...JSON.parse(fitting), name: "series" }}
           some={some}
           onSome={(wanted) => edit({ some: wanted ? fitting : null })}
+          onUntil={(until) => form.repeat && edit({ repeat: { ...form.repeat, until } })}
         />
       )}
       <FormErrors sentences={[fields.get("/end_date"), ...others].filter((one): one is string => Boolean(one))} />

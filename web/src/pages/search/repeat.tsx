@@ -3,11 +3,20 @@
 import { useAsked } from "../../api/ask.ts";
 import { plain } from "../../api/errors.ts";
 import type { Occurrence, Series } from "../../api/types.ts";
+import { Instead } from "../../parts/basics.tsx";
 import { useSettled } from "../../parts/settled.tsx";
 import { DayField } from "../../parts/datetime.tsx";
 import { Field } from "../../parts/field.tsx";
 import { addDays, toWall, zone } from "../../time/zone.ts";
-import { type Every, type Repeat, fitInWords, repeats } from "../../words/series.ts";
+import {
+  type Every,
+  type FirstPart,
+  type Repeat,
+  firstFitting,
+  firstInWords,
+  fitInWords,
+  repeats,
+} from "../../words/series.ts";
 import { Occurrences } from "../series/occurrences.tsx";
 
 export interface RepeatProps {
@@ -53,14 +62,28 @@ export function RepeatField({ repeat, start, errors, onChange }: RepeatProps) {
   );
 }
 
+/** Offers the first ones of a series, of which a later one does not fit. */
+export function FirstOnes({ first, onUntil }: { first: FirstPart | null; onUntil: (day: string) => void }) {
+  if (first === null) return null;
+  return (
+    <Instead>
+      <button type="button" onClick={() => onUntil(first.until)}>
+        {firstInWords(first)}
+      </button>
+    </Instead>
+  );
+}
+
 /** Says which of a series fit, before it is booked. */
 export function FitPreview(props: {
   /** What would be sent. */
   body: Record<string, unknown>;
   some: boolean;
   onSome: (some: boolean) => void;
+  /** Takes the last day of those at the beginning that fit. */
+  onUntil: (day: string) => void;
 }) {
-  const { body, some, onSome } = props;
+  const { body, some, onSome, onUntil } = props;
   // While a field shows what is no value, nothing is known of what it will be.
   const settled = useSettled();
   const asked = useAsked<{ series: Series }>("v1/series?dry_run=true", settled ? { ...body, fit: "as_many" } : null);
@@ -85,6 +108,7 @@ export function FitPreview(props: {
             <input type="checkbox" checked={some} onChange={(event) => onSome(event.currentTarget.checked)} />
             Book those that fit
           </label>
+          <FirstOnes first={firstFitting(found)} onUntil={onUntil} />
         </>
       )}
     </div>

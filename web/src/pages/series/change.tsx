@@ -3,7 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { useAsked } from "../../api/ask.ts";
 import { request } from "../../api/client.ts";
-import { sentencesOf } from "../../api/errors.ts";
+import { Refused, sentencesOf } from "../../api/errors.ts";
 import type { Series, Wish } from "../../api/types.ts";
 import { useNewFields } from "../../parts/settled.tsx";
 import { note } from "../../parts/announce.tsx";
@@ -22,7 +22,8 @@ import { fromWall, shortName, zone } from "../../time/zone.ts";
 import { capital } from "../../words/events.ts";
 import { nounOf } from "../../words/lease.ts";
 import { changeInWords, changeOf, formOf, scopeOf } from "../../words/series-change.ts";
-import { type Every, repeats, ruleInWords } from "../../words/series.ts";
+import { type Every, firstFitting, firstGranted, repeats, ruleInWords } from "../../words/series.ts";
+import { FirstOnes } from "../search/repeat.tsx";
 import { Occurrences } from "./occurrences.tsx";
 
 const POINTERS = ["/name", "/start", "/until_local", "/duration", "/rule", "/reservations", "/max_price", "/from"];
@@ -65,7 +66,9 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
   const found = asked.data?.series.occurrences ?? [];
   const first = found[0] ?? scope[0];
   const unfit = found.filter((one) => one.state === "unfit");
-  const { fields, others } = sentencesOf(error ?? asked.error, [...POINTERS, ...reminderPointers(form.reminders)]);
+  const denied = error ?? asked.error;
+  const granted = denied instanceof Refused ? firstGranted(denied.data("limit_exceeded")) : null;
+  const { fields, others } = sentencesOf(denied, [...POINTERS, ...reminderPointers(form.reminders)]);
   const submit = async () => {
     if (busy || !settled) return;
     if (empty) return onClose();
@@ -229,6 +232,7 @@ export function ChangeSeriesDialog({ series, since, onDone, onClose }: ChangePro
               Give up those that do not fit
             </label>
           )}
+          <FirstOnes first={granted ?? firstFitting(found)} onUntil={(until) => edit({ until })} />
         </div>
       )}
       <FormErrors sentences={[fields.get("/from"), ...others].filter((one): one is string => Boolean(one))} />
