@@ -317,15 +317,18 @@ def _list_fits(measure: str, room: HoursRoom, question: Question) -> _HoursFits:
 
     longest = room.find_longest(window, make_uses)
     counts = count == wanted.measures.get(measure)
+    last = question.last_start
+    if current is not None and current.window.start <= question.now:
+        # What is in use keeps its start.
+        last = None
+    later_start = None if last is None else room.find_later(window, make_uses(window), last)
+    moved = None if later_start is None else Window(later_start, later_start + window.duration)
     if current is not None:
         # What it has is no advice.
         is_more = longest > current.window.duration and window.start + longest > question.now
         grown = _find_growth(measure, room, question, count) if counts else 0
-        return _HoursFits(longest if is_more else timedelta(0), grown, None)
+        return _HoursFits(longest if is_more else timedelta(0), grown, moved)
     fewer = room.find_fewer(window, count) if counts else 0
-    last = question.last_start
-    later_start = None if last is None else room.find_later(window, make_uses(window), last)
-    moved = None if later_start is None else Window(later_start, later_start + window.duration)
     return _HoursFits(longest, fewer, moved)
 
 

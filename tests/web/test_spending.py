@@ -238,6 +238,31 @@ def budgeted(tmp_path: Path) -> Iterator[str]:
     yield from standalone(tmp_path, "--config-file", str(path))
 
 
+def test_what_a_budget_grants_of_a_change_is_a_click(budgeted, page_of, complaints):
+    complaints.expected.add("status of 403")
+    published(budgeted, ADMIN, PRICES)
+    now = datetime.now(UTC)
+    first = datetime(now.year + now.month // 12, now.month % 12 + 1, 1, 8)
+    booked(
+        budgeted, ALICE, "course", start=f"{first:%Y-%m-%d %H:%M}", end=f"{first + timedelta(days=2):%Y-%m-%d %H:%M}"
+    )
+    page = page_of(f"{budgeted}leases", ALICE)
+    page.get_by_role("link", name="course").click()
+    page.get_by_role("button", name="Change", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Change course")
+    dialog.get_by_label("At most", exact=True).fill("4")
+    dialog.get_by_label("How many hosts, from … to …").fill("4")
+    # 4 × 48 h × 0.80 EUR and the fee are too much for a month of 100 EUR.
+    expect(dialog.get_by_text("Would be refused: the project would have to pay ")).to_be_visible()
+    dialog.get_by_role("button", name="2 hosts (81.80 EUR in all)").click()
+    expect(dialog.get_by_text("This fits.")).to_be_visible()
+    expect(dialog.get_by_label("At most", exact=True)).to_have_value("2")
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("region", name="What it costs")).to_contain_text("81.80 EUR in all")
+
+
 def test_a_month_to_come_says_what_is_booked_against_its_budget(budgeted, page_of, complaints):
     complaints.expected.add("status of 403")
     published(budgeted, ADMIN, PRICES)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Price } from "../src/api/types.ts";
+import type { Lease, Price } from "../src/api/types.ts";
 import { loadTemporal } from "../src/time/zone.ts";
-import { cheaperOf, grantedOf, latestEndOf, shortened } from "../src/words/fits.ts";
+import { type Fit, cheaperOf, grantedOf, latestEndOf, offerInWords, shortened } from "../src/words/fits.ts";
+import { changeOf, formOf, withOffer } from "../src/words/lease-change.ts";
 import {
   cancellationSteps,
   costOf,
@@ -95,6 +96,26 @@ test("what a limit would grant is an alternative of the question", () => {
   const hour = { start_date: "2030-05-02T08:00:00Z", end_date: "2030-05-02T09:00:00Z" };
   assert.equal(shortened({ ...hour, change: "duration" }).end_date, "2030-05-02T08:59:00Z");
   assert.equal(shortened({ ...hour, change: "time" }).end_date, "2030-05-02T09:00:00Z");
+});
+
+test("what is offered in place of a change is said by what it changes, and is put into the form", () => {
+  const lease = {
+    name: "training",
+    start_date: "2030-05-02T08:00:00Z",
+    end_date: "2030-05-02T10:00:00Z",
+    before_end_date: null,
+    reminders: [],
+    reservations: [{ id: "r1", resource_type: "physical:host", min: 2, max: 2, before_end: "default" }],
+  } as unknown as Lease;
+  const dates = { start_date: "2030-05-02T08:00:00Z", end_date: "2030-05-02T12:00:30Z" };
+  const count: Fit = { ...dates, change: "count", reservations: [{ id: "r1", min: 3, max: 3 }] };
+  const offers: Fit[] = [{ ...dates, change: "time" }, { ...dates, change: "duration" }, count];
+  const words = offers.map((one) => offerInWords(one, lease, "UTC", Date.parse("2030-04-01T00:00:00Z")));
+  assert.deepEqual(words, ["Thu 2 May 08:00 until Thu 2 May 12:00", "until Thu 2 May 12:00", "3 hosts"]);
+  const form = formOf(lease);
+  const changes = offers.map((one) => changeOf(withOffer(form, one), lease));
+  assert.deepEqual(changes[0], { end_date: "2030-05-02T12:00:00Z" });
+  assert.deepEqual(changes[2], { reservations: [{ id: "r1", min: 3, max: 3 }] });
 });
 
 test("of a later end that a limit refuses the latest that it would grant is known", () => {

@@ -129,7 +129,7 @@ _ALTERNATIVE: Json = an_object(
         "end_date": ZULU,
         "reservations": {**a_list(_COUNTS), "description": "fewer of each reservation, with lease_id by id"},
         "drop": {**TEXT, "description": "the part of a requirement to leave out"},
-        "price": {**TEXT, "description": "what a new lease would cost then; left out if nothing has a price"},
+        "price": {**TEXT, "description": "what the lease would cost then; left out if nothing has a price"},
         "currency": {**TEXT, "description": "that of the price"},
     },
     optional=("reservations", "drop", "price", "currency"),

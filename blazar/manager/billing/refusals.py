@@ -10,13 +10,13 @@ from typing import Any
 
 from blazar.enforcement.sentences import plural, span
 from blazar.model.base.clock import zulu
-from blazar.model.base.errors import Conflict, UsageDenied
+from blazar.model.base.errors import Conflict
 from blazar.model.base.window import Window
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.calendar.allocations import Allocation
-from blazar.model.leases.limits import Growth, refuse_growth
+from blazar.model.leases.limits import Growth, GrowthDenied, refuse_growth
 from blazar.model.resources.resource import noun, part_noun
-from blazar.model.search.availability import Change
+from blazar.model.search.availability import Alternative, Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,16 @@ def refuse_unplanned(most: str) -> Conflict:
     )
 
 
-def explain_growth(growth: Growth, fits: Sequence[PriceFit]) -> UsageDenied:
+class DearChange(GrowthDenied):
+    """The refusal of a change to a ``wanted`` window that a project cannot pay for; it can for what is ``near``."""
+
+    def __init__(self, denial: GrowthDenied, wanted: Window, near: Sequence[Alternative]) -> None:
+        super().__init__(denial.message, data=denial.data or {}, growth=denial.growth)
+        self.wanted = wanted
+        self.near = near
+
+
+def explain_growth(growth: Growth, wanted: Window, fits: Sequence[PriceFit]) -> DearChange:
     """Return the refusal of a change that a project cannot pay for, with what it can."""
     granted: dict[str, int | str] = {}
     told = []
@@ -86,7 +95,8 @@ def explain_growth(growth: Growth, fits: Sequence[PriceFit]) -> UsageDenied:
         else:
             granted |= {"amount": fit.amount} if is_one else {}
             told.append(f"for at most {fit.count}")
-    return refuse_growth(growth, granted, told)
+    near = [Alternative(fit.change, fit.window, fit.counts or None) for fit in fits]
+    return DearChange(refuse_growth(growth, granted, told), wanted, near)
 
 
 def _tell_difference(difference: str) -> str:

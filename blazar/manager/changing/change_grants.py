@@ -65,12 +65,12 @@ class ChangeGrant:
         """Return a change that is allowed by the limits of the project. UsageDenied, EnforcementUnavailable."""
         self.check_change(proposal.found)
         if self.change.dry_run:
-            self._try_budget(proposal)
+            self._try_budget(proposal, self.enforcement_check.uses)
         return proposal
 
-    def _try_budget(self, proposal: ChangeProposal) -> None:
+    def _try_budget(self, proposal: ChangeProposal, known: Sequence[ProjectUse]) -> None:
         """Try whether a change keeps to what its project may spend, as its transaction would. UsageDenied."""
-        uses = tuple(use for use in self.enforcement_check.uses if use.spend_limit is not None)
+        uses = tuple(use for use in known if use.spend_limit is not None)
         if uses and proposal.commit is not None:
             self.runtime.store.bookings.try_prices(replace(proposal.commit, uses=uses), [proposal.found.lease.id])
 
@@ -78,12 +78,8 @@ class ChangeGrant:
         """Check the limits of the project. UsageDenied, EnforcementUnavailable."""
         # A new name needs no check: it uses no resources.
         if isinstance(found, DecidedChange):
-            lease = found.lease
-            self.outbox.catch_up(lease.id)
-            before = lease, found.allocations
-            self.enforcement_check.check(
-                Examined(self.caller(lease), found.draft.after, found.plan.allocations, before=before)
-            )
+            self.outbox.catch_up(found.lease.id)
+            self.enforcement_check.check(_examine(self.caller(found.lease), found))
 
     def propose(self, found: DecidedChange | Unchanged) -> ChangeProposal:
         """Propose what was decided, or its beginning if it is made in steps."""
@@ -142,7 +138,7 @@ class ChangeGrant:
         except (StaleLease, StaleCalendar, NotEnoughResources):
             # The lease, or what its project has, is another one by now: the refusal stands as it is.
             return error
-        return explain_growth(error.growth, fits)
+        return explain_growth(error.growth, self._decided.draft.after.window, fits)
 
     def _seek_fits(self, found: DecidedChange) -> ChangeFits:
         return ChangeFits(found, partial(self._quote, found, self._read_spend_limit(found.draft.after)))
@@ -205,5 +201,28 @@ class ChangeGrant:
         return None
 
 
+class TrialGrant(ChangeGrant):
+    """A change that is only tried, to be offered: by our own limits, and no service is asked."""
+
+    def check(self, proposal: ChangeProposal) -> ChangeProposal:
+        """Return a change that our own limits allow. UsageDenied, EnforcementUnavailable."""
+        found = proposal.found
+        if isinstance(found, DecidedChange):
+            for objection in self.enforcement_check.list_objections(_examine(self.caller(found.lease), found)):
+                raise objection
+            self._try_budget(proposal, self._read_spend_limit(found.draft.after))
+        return proposal
+
+    def explain(self, error: UsageDenied) -> UsageDenied:
+        """Return the refusal as it is: nobody reads it."""
+        return error
+
+
 Grants = Callable[[Runtime, CloudChanges, Outbox, LeaseChange], ChangeGrant]
 """Makes the grant of a change."""
+
+
+def _examine(caller: Actor, found: DecidedChange) -> Examined:
+    """Return what enforcement is to look at of a change."""
+    before = found.lease, found.allocations
+    return Examined(caller, found.draft.after, found.plan.allocations, before=before)

@@ -259,11 +259,8 @@ class LeaseService:
     def update(self, lease_id: str, change: LeaseChange) -> Lease:
         """Change a lease and return it, all or nothing; while other work on it is in progress, wait for a moment."""
         try:
-            with self._refusals.tell_of_change(lease_id):
+            with self._refusals.explained_change(lease_id, change), self._refusals.tell_of_change(lease_id):
                 return self.patience.until_free(lambda: self._updates.update(lease_id, change))
-        except NotEnoughResources as error:
-            self._refusals.explain_change(error, lease_id, change)
-            raise
         finally:
             self._runtime.signals.events_due()
 
@@ -342,11 +339,8 @@ class LeaseService:
     def change(self, lease_id: str, change: LeaseChange) -> LeaseDetails:
         """Change a lease as ``update`` does; for a dry run return what it would be."""
         if change.dry_run:
-            try:
+            with self._refusals.explained_change(lease_id, change):
                 return describe_unwritten(self._runtime, *self._updates.preview(lease_id, change))
-            except NotEnoughResources as error:
-                self._refusals.explain_change(error, lease_id, change)
-                raise
         return self.details(self.update(lease_id, change).id)
 
     def confirm(self, lease_id: str) -> LeaseDetails:

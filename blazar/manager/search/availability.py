@@ -14,6 +14,7 @@ from blazar.manager.booking.booking import PlacementRequest
 from blazar.manager.booking.lease_changes import ChangeQuestion
 from blazar.manager.booking.repacking import find_farthest_end, make_proof
 from blazar.manager.changing.change_decisions import check_not_ended
+from blazar.manager.changing.change_grants import TrialGrant
 from blazar.manager.changing.granted import entitle
 from blazar.manager.changing.new_leases import NewLeases
 from blazar.manager.changing.updates import Updates
@@ -30,6 +31,7 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import NOW, Moment
 from blazar.model.base.window import Window
+from blazar.model.billing.prices import LeasePrice
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import LeaseChange, LeaseRequest
 from blazar.model.search.availability import Availability, AvailabilityQuestion, FreeWindow, LimitedBy
@@ -65,6 +67,19 @@ class AvailabilityService:
     @property
     def _reader(self) -> FreeTimeReader:
         return FreeTimeReader(self._runtime, self._quoting)
+
+    @property
+    def now(self) -> datetime:
+        """Return the second of which answers are."""
+        return to_second(self._runtime.clock.now())
+
+    def try_change(self, lease_id: str, change: LeaseChange) -> LeasePrice | None:
+        """Return what a lease would cost after a change that our own limits allow; no service is asked.
+
+        The errors of the change.
+        """
+        tried = replace(change, dry_run=True, key=None)
+        return self._updates.preview(lease_id, tried, grants=TrialGrant)[2]
 
     def find(self, question: AvailabilityQuestion) -> Availability:
         """Answer a question. InvalidInput, NotFound, WrongState, Conflict, EnforcementUnavailable, OutOfTime."""

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol
 
+from blazar.manager.billing.refusals import DearChange
 from blazar.manager.changing.new_leases import NewLease
 from blazar.manager.search.availability import AvailabilityService
+from blazar.manager.search.change_offers import ChangeOffers
 from blazar.model.base.clock import later, spell, to_minute, zulu
 from blazar.model.base.errors import BlazarError, NotEnoughResources, OthersWait, UsageDenied
 from blazar.model.base.moments import Duration
@@ -30,6 +33,10 @@ LOG = logging.getLogger(__name__)
 
 FURTHER = timedelta(days=62)
 """How far after a start that a limit denies another one is looked for: in the next month there is another budget."""
+
+
+Choose = Callable[[Iterable[Alternative]], Iterator[Alternative]]
+"""Yields those of what is free that are offered."""
 
 
 class DemandListener(Protocol):
@@ -105,22 +112,27 @@ class Refusals:
             raise
         except UsageDenied as error:
             latest = _look_further(request, self._longest)
-            self._offer(error, replace(question, explain=False, latest=latest), request.max_price)
+            self._offer(error, replace(question, explain=False, latest=latest), partial(_list_cheap, request.max_price))
             raise
 
-    def explain_change(self, error: NotEnoughResources, lease_id: str, change: LeaseChange) -> None:
-        """Explain why a change of a lease was refused."""
-        self._explain(
-            error,
-            AvailabilityQuestion(
-                change.asked_by or Actor("", ""),
-                lease_id=lease_id,
-                changes=change.reservations,
-                start=change.start,
-                end=change.end,
-                limit=1,
-            ),
-        )
+    @contextmanager
+    def explained_change(self, lease_id: str, change: LeaseChange) -> Iterator[None]:
+        """Say, where the block refuses a change of a lease, why there is not enough, and what would be granted."""
+        offers = ChangeOffers(lease_id, change, self._availability.try_change)
+        try:
+            yield
+        except NotEnoughResources as error:
+            self._explain(error, offers.question, offers.list_granted)
+            raise
+        except DearChange as error:
+            if self._enabled:
+                ask = partial(self._ask, moves_others=False)
+                _add_offers(error, list(offers.list_affordable(error, ask)), self._availability.now)
+            raise
+        except UsageDenied as error:
+            further = Duration(seconds=int(min(FURTHER, self._longest).total_seconds()))
+            self._offer(error, replace(offers.question, explain=False, latest=further), offers.list_granted)
+            raise
 
     def _ask(self, question: AvailabilityQuestion, *, moves_others: bool) -> Availability | None:
         """Return the answer to a question about what was refused; None if it cannot be had."""
@@ -133,27 +145,20 @@ class Refusals:
             LOG.debug("Refusal is not explained: %s", trouble.message)
             return None
 
-    def _offer(self, error: UsageDenied, question: AvailabilityQuestion, most: str | None) -> None:
-        """Say what our limits would grant that is free, and costs no more than ``most``."""
-        data = error.data or {}
+    def _offer(self, error: UsageDenied, question: AvailabilityQuestion, choose: Choose) -> None:
+        """Say what our limits would grant that is free."""
         # A bound on the number of leases fits no other one, and a service is not asked what it would grant.
-        if "fits" not in data or (found := self._ask(question, moves_others=False)) is None:
-            return
-        offers = [one for one in found.alternatives if most is None or _costs_at_most(one, most)]
-        if not offers:
-            return
-        error.data = {**data, "alternatives": render_alternatives(offers), "as_of": zulu(found.as_of)}
-        told = [text for one in offers if (text := _tell_offer(one, data["fits"])) is not None]
-        if told:
-            add_sentence(error, f"What is free and within all limits: {', or '.join(told)}.")
+        if "fits" in (error.data or {}) and (found := self._ask(question, moves_others=False)) is not None:
+            _add_offers(error, list(choose(found.alternatives)), found.as_of)
 
-    def _explain(self, error: NotEnoughResources, question: AvailabilityQuestion) -> None:
+    def _explain(self, error: NotEnoughResources, question: AvailabilityQuestion, choose: Choose = iter) -> None:
         # Without a proof others were not asked to leave, as for a lease of another kind.
         found = self._ask(question, moves_others=error.proof is not None)
         if found is None or not found.reasons:
             # Something has changed since: the same request may fit now.
             return
         proof = error.proof
+        found = replace(found, alternatives=tuple(choose(found.alternatives)))
         add_sentence(error, " ".join([_sentence(found), *([] if proof is None else [proof.sentence])]))
         error.pointer = found.reasons[0].pointer
         error.data = {
@@ -171,8 +176,22 @@ def _look_further(request: LeaseRequest, longest: timedelta) -> datetime | Durat
     return Duration(seconds=int(min(FURTHER, longest).total_seconds()))
 
 
-def _costs_at_most(offer: Alternative, most: str) -> bool:
-    return offer.price is None or offer.price.value <= Fraction(most)
+def _list_cheap(most: str | None, near: Iterable[Alternative]) -> Iterator[Alternative]:
+    """Yield the offers that cost no more than a maximum."""
+    for offer in near:
+        if most is None or offer.price is None or offer.price.value <= Fraction(most):
+            yield offer
+
+
+def _add_offers(error: UsageDenied, offers: Sequence[Alternative], at: datetime) -> None:
+    """Add to a refusal what would be granted, if anything is."""
+    if not offers:
+        return
+    data = error.data or {}
+    error.data = {**data, "alternatives": render_alternatives(offers), "as_of": zulu(at)}
+    told = [text for one in offers if (text := _tell_offer(one, data["fits"])) is not None]
+    if told:
+        add_sentence(error, f"What is free and within all limits: {', or '.join(told)}.")
 
 
 def _tell_offer(offer: Alternative, fits: Mapping[str, Any]) -> str | None:

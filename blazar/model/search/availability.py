@@ -139,7 +139,8 @@ class Alternative:
     """Something near to the request that would fit into a window.
 
     ``counts`` are fewer of each reservation, by id where the question is about a lease. ``drop`` points at the part of
-    a requirement to leave out. ``price`` is what a new lease would cost then; None: nothing has a price.
+    a requirement to leave out. ``price`` is what the lease would cost then; None: nothing has a price, or a change was
+    not tried.
     """
 
     change: Change

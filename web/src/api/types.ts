@@ -389,9 +389,10 @@ export interface Alternative {
   change: "time" | "count" | "duration" | "requirement";
   start_date: Instant;
   end_date: Instant;
-  reservations?: { min?: number; max?: number; amount?: number }[];
+  /** Of a change by their ids. */
+  reservations?: { id?: string; min?: number; max?: number; amount?: number }[];
   drop?: string;
-  /** What a new lease would cost then, if it has a price. */
+  /** What the lease would cost then, if that has a price. */
   price?: string;
   currency?: string;
 }

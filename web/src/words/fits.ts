@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What would be granted instead of what is too dear or beyond a limit, as alternatives of a question. Pure. */
-import type { Alternative, Json } from "../api/types.ts";
+import { Refused } from "../api/errors.ts";
+import type { Alternative, Json, Lease } from "../api/types.ts";
+import { spoken } from "../time/format.ts";
+import { countOf } from "./question.ts";
 
 /** Something that would be granted. */
 export type Fit = Alternative;
@@ -15,8 +18,33 @@ export function cheaperOf(data: Data): Fit[] {
 
 /** Returns what is free and within all limits in place of what one denies; else what the limit alone would grant. */
 export function grantedOf(data: Data, window: { start: number; end: number }, single: boolean): Fit[] {
+  return Array.isArray(data?.alternatives) ? alternativesOf(data) : withinLimit(data, window, single);
+}
+
+function alternativesOf(data: Data): Fit[] {
   const found = data?.alternatives;
-  return Array.isArray(found) ? (found as unknown as Fit[]) : withinLimit(data, window, single);
+  return Array.isArray(found) ? (found as unknown as Fit[]) : [];
+}
+
+/** Returns what a refusal of a change offers in its place, for lack of resources or a limit; `window`: as asked for. */
+export function offersOf(error: unknown, window: { start: number; end: number }): Fit[] {
+  if (!(error instanceof Refused)) return [];
+  const found = error.has("limit_exceeded")
+    ? grantedOf(error.data("limit_exceeded"), window, false)
+    : alternativesOf(error.data("not_enough_resources"));
+  return found.filter(({ change }) => change !== "requirement");
+}
+
+/** Returns an offer in words: "until Thu 4 Apr 12:00", "3 hosts", "Thu 2 May 08:00 until Fri 3 May 08:00". */
+export function offerInWords(offer: Fit, lease: Lease, zone: string, now: number): string {
+  const at = (date: string) => spoken(Date.parse(date), zone, now);
+  if (offer.change === "time") return `${at(offer.start_date)} until ${at(offer.end_date)}`;
+  if (offer.change === "duration") return `until ${at(offer.end_date)}`;
+  const counts = (offer.reservations ?? []).map(({ id, max, amount }) => {
+    const type = lease.reservations.find((one) => one.id === id)?.resource_type ?? "";
+    return countOf(max ?? amount ?? 1, type);
+  });
+  return counts.join(" and ");
 }
 
 /** Returns the latest end of a lease, in milliseconds, that a refusal for a limit says would be granted; null: none. */

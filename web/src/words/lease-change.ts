@@ -6,6 +6,7 @@ import type { BeforeEnd, Json, Lease, Reservation } from "../api/types.ts";
 import { type Values, fieldsOf as schemaFields, withValue } from "../forms/schema.ts";
 import { toWire } from "../time/zone.ts";
 import { movedReminder } from "./endings.ts";
+import type { Fit } from "./fits.ts";
 import { SHOWN_ELSEWHERE } from "./parameters.ts";
 import { bySchema } from "./question.ts";
 import { type Wish, sameWishes, sentOf, wishesOf } from "./reminders.ts";
@@ -82,6 +83,26 @@ export function changeOf(form: Form, lease: Lease): LeaseChange {
   });
   if (parts.length > 0) change.reservations = parts;
   return change;
+}
+
+/** Returns the form with what is offered in place of what it asks for. */
+export function withOffer(form: Form, offer: Fit): Form {
+  // Ends are typed by the minute.
+  const end = Math.floor(Date.parse(offer.end_date) / MINUTE) * MINUTE;
+  if (offer.change === "time") return { ...form, start: Date.parse(offer.start_date), end };
+  if (offer.change === "duration") return { ...form, end };
+  const parts = form.parts.map((part) => {
+    const { id, ...counts } = offer.reservations?.find((one) => one.id === part.id) ?? {};
+    if (id === undefined) return part;
+    const { least, most, values } = part;
+    return {
+      ...part,
+      least: counts.min ?? counts.amount ?? least,
+      most: counts.max ?? counts.amount ?? most,
+      values: Object.keys(values).length > 0 ? { ...values, ...counts } : values,
+    };
+  });
+  return { ...form, parts };
 }
 
 /** Returns when one is reminded if the form is sent as it is; null: never, or nothing is typed. */

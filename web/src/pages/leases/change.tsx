@@ -18,6 +18,7 @@ import { NumberInput } from "../../parts/number.tsx";
 import { RemindersField, reminderPointers } from "../../parts/reminders.tsx";
 import { endChoices } from "../../words/endings.ts";
 import { capital, sentence } from "../../words/events.ts";
+import type { Fit } from "../../words/fits.ts";
 import { nounOf, whatOf } from "../../words/lease.ts";
 import {
   type Form,
@@ -28,12 +29,14 @@ import {
   parametersIn,
   rebased,
   reminderOf,
+  withOffer,
 } from "../../words/lease-change.ts";
 import { bySchema } from "../../words/question.ts";
 import { wishesOf } from "../../words/reminders.ts";
+import { Granted } from "./cost.tsx";
 import { hasBegun } from "./end-now.tsx";
 import { FixedFields, isChangeable } from "./fields.tsx";
-import { Fits } from "./fits.tsx";
+import { Fits, windowOf } from "./fits.tsx";
 import { ChangedNote, type LeaseDialogProps, useAttempt } from "./shared.tsx";
 
 const DAY = 86_400_000;
@@ -81,6 +84,10 @@ export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "
     const start = `/reservations/${index}`;
     const own = [...fields].filter(([pointer]) => pointer === start || pointer.startsWith(`${start}/`));
     return new Map(own.map(([pointer, sentence]) => [pointer.slice(start.length), sentence]));
+  };
+  const take = (offer: Fit) => {
+    attempt.edited();
+    setForm(withOffer(form, offer));
   };
   const submit = () => {
     if (nothing) return onClose();
@@ -170,9 +177,10 @@ export function ChangeDialog(props: LeaseDialogProps & { proposed?: Pick<Form, "
           />
         );
       })}
-      <Fits lease={seen} change={refused ? null : change} yes="This fits." />
+      <Fits lease={seen} change={refused ? null : change} yes="This fits." onOffer={take} />
       <ChangedNote error={attempt.error} />
       <FormErrors sentences={others} />
+      <Granted error={refused} lease={seen} window={windowOf(seen, change)} onTake={take} />
     </Dialog>
   );
 }

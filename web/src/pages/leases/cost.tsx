@@ -12,7 +12,8 @@ import { useSettled } from "../../parts/settled.tsx";
 import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { latestEndOf } from "../../words/fits.ts";
+import { capital } from "../../words/events.ts";
+import { type Fit, latestEndOf, offerInWords, offersOf } from "../../words/fits.ts";
 import { isNothing, money } from "../../words/money.ts";
 import { cancellationSteps, cancellingOf, costOf, differenceInWords, estimateOf } from "../../words/price.ts";
 import { withinSentence } from "../../words/refusal.ts";
@@ -93,6 +94,30 @@ export function useCostOfChange(lease: Lease, change: LeaseChange | null): Chang
       ? found.error.faults.map(({ detail }) => withinSentence(detail, zone.value, present.value)).join("; ")
       : null;
   return { words: differenceInWords(found.data?.lease.price), denied, error: found.error };
+}
+
+interface GrantedProps {
+  error: unknown;
+  lease: Lease;
+  /** What is asked for, in milliseconds. */
+  window: { start: number; end: number };
+  onTake: (offer: Fit) => void;
+}
+
+/** After a change was refused: what would be granted in its place, each a click. */
+export function Granted({ error, lease, window, onTake }: GrantedProps) {
+  const offers = offersOf(error, window);
+  if (offers.length === 0) return null;
+  return (
+    <Instead>
+      {offers.map((one) => (
+        <button key={one.change} type="button" onClick={() => onTake(one)}>
+          {capital(offerInWords(one, lease, zone.value, present.value))}
+          {one.price !== undefined && ` (${money(one.price, one.currency ?? "")} in all)`}
+        </button>
+      ))}
+    </Instead>
+  );
 }
 
 interface GrantedEndProps {

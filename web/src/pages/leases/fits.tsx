@@ -8,8 +8,9 @@ import { useSettled } from "../../parts/settled.tsx";
 import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
+import type { Fit } from "../../words/fits.ts";
 import { withinSentence } from "../../words/refusal.ts";
-import { CostLine, GrantedEnd, useCostOfChange } from "./cost.tsx";
+import { CostLine, Granted, GrantedEnd, useCostOfChange } from "./cost.tsx";
 
 export interface FitsProps {
   lease: Lease;
@@ -19,10 +20,12 @@ export interface FitsProps {
   yes: string;
   /** Takes the latest end that would be granted, in milliseconds, where only the end moves. */
   onTake?: (end: number) => void;
+  /** Takes what would be granted in place of the change. */
+  onOffer?: (offer: Fit) => void;
 }
 
 /** Asks the service, and says what it answers, also what the change costs. */
-export function Fits({ lease, change, yes, onTake }: FitsProps) {
+export function Fits({ lease, change, yes, onTake, onOffer }: FitsProps) {
   // While a field shows what is no value, nothing of it is known.
   const settled = useSettled();
   const question = change && settled ? questionOf(lease, change) : null;
@@ -39,9 +42,18 @@ export function Fits({ lease, change, yes, onTake }: FitsProps) {
         {text}
       </p>
       {onTake && <GrantedEnd error={error} lease={lease} onTake={onTake} />}
+      {onOffer && <Granted error={error} lease={lease} window={windowOf(lease, change)} onTake={onOffer} />}
       <CostLine words={words} />
     </>
   );
+}
+
+/** Returns the time for which a change asks, in milliseconds. */
+export function windowOf(lease: Lease, change: LeaseChange | null): { start: number; end: number } {
+  return {
+    start: Date.parse(change?.start_date ?? lease.start_date),
+    end: Date.parse(change?.end_date ?? lease.end_date),
+  };
 }
 
 function questionOf(lease: Lease, change: LeaseChange): Record<string, unknown> | null {
