@@ -18,12 +18,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from blazar.model.base.clock import Clock, monotonic
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable, TooLate
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.leases.details import LeaseOwner
 from blazar.model.leases.lease import Lease, unknown_lease
 from blazar.model.leases.requests import Actor

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from operator import add
 
 from blazar.calendar.blocks import Use, join_spans
@@ -25,6 +24,7 @@ from blazar.calendar.curves import (
 )
 from blazar.calendar.kept import KeptResource, Span
 from blazar.calendar.timeline import epoch
+from blazar.model.base.values import dataclass, replace
 from blazar.model.calendar.views import PROJECT_GROUP, CapacityPoint, CapacitySeries, order_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window, enclose
 from blazar.model.calendar.allocations import Allocation
 

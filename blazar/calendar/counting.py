@@ -8,11 +8,11 @@ that length and the cleaning, to its end; between these instants nothing changes
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations
 
 from blazar.calendar.fits import NEVER, Fits, Step, find_lowest
 from blazar.calendar.timeline import Timeline
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.demand import Affinity, Demand
 from blazar.model.resources.resource import Resource
 

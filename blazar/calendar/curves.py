@@ -9,13 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from operator import sub
 
 from blazar.calendar.blocks import join_spans
 from blazar.calendar.kept import KeptResource
 from blazar.calendar.timeline import Use
+from blazar.model.base.values import dataclass, field
 from blazar.model.resources.resource import PropertyValue
 
 Group = tuple[PropertyValue, ...]

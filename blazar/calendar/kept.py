@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from blazar.calendar.fits import NEVER
 from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.timeline import CleanedUses, OutsideUses, Timeline, TimelineTerms, Use, sort_uses
+from blazar.model.base.values import dataclass
 
 KEPT_USES = 500_000
 """How many uses a manager keeps by default: some 100 MB."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from blazar.calendar.occupancy import Occupancy
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, field
 from blazar.model.calendar.demand import Affinity
 from blazar.model.resources.resource import Resource
 

@@ -8,7 +8,6 @@ it will; the others are placed at every start at which something ends, until the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from blazar.calendar.counting import LeastFree, Run, derive_conditions, intersect_runs
 from blazar.calendar.fits import NEVER
@@ -16,6 +15,7 @@ from blazar.calendar.occupancy import Snapshot
 from blazar.calendar.placement import Matching, Placement, Strategy, place
 from blazar.calendar.timeline import Timeline, from_epoch
 from blazar.model.base.errors import NotEnoughResources
+from blazar.model.base.values import dataclass, field
 from blazar.model.calendar.demand import Demand
 from blazar.model.power.states import ALL_AWAKE, AsleepHosts
 from blazar.model.resources.resource import Resource

@@ -11,7 +11,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import groupby
@@ -22,6 +21,7 @@ from blazar.calendar.seats import Seats
 from blazar.calendar.shared import SharedSearch
 from blazar.calendar.topology import count_units, fix_groups, list_combinations, take_spread
 from blazar.model.base.errors import InvalidInput, NotEnoughResources
+from blazar.model.base.values import dataclass, replace
 from blazar.model.calendar.demand import Demand
 from blazar.model.calendar.topology import describe_topology
 from blazar.model.resources.requirements import Anything, Requirement, matches

@@ -8,9 +8,9 @@ one pass over the hosts and sorts some of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from blazar.model.base.values import dataclass, field
 from blazar.model.power.settings import MINUTE, USUAL_WAKE, ClassPower, PowerSettings
 from blazar.model.power.states import USUAL_SHUTDOWN, HostPower, PowerReason, PowerState
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -16,6 +15,7 @@ from blazar.calendar.topology import count_units
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import NotEnoughResources
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.demand import Affinity, Demand
 from blazar.model.calendar.topology import describe_topology

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import nlargest
 from math import isfinite, log2
 
 from blazar.calendar.placement import Matching, list_eligible
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.demand import Demand
 from blazar.model.resources.resource import Resource
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from blazar.calendar.occupancy import Snapshot
 from blazar.calendar.openings import Budget, KindSearch, find_nearest
@@ -16,6 +15,7 @@ from blazar.calendar.placement import Placement, place
 from blazar.calendar.timeline import Timeline, Use, epoch, from_epoch
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import NotEnoughResources
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.demand import Demand
 from blazar.model.series.checks import Fit

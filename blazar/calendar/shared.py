@@ -8,11 +8,11 @@ is exact up to ``MOST_STEPS`` steps, and then fails as if nothing fitted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from blazar.calendar.occupancy import Snapshot
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.demand import Affinity, Demand
 from blazar.model.resources.resource import Resource
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import itemgetter
@@ -16,6 +15,7 @@ from operator import itemgetter
 from blazar.calendar import occupancy
 from blazar.calendar.occupancy import Lazy, Occupancy, Room
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, field
 
 Use = tuple[int, int, int, Amounts | None]
 """A use of a resource: its start, its end with the cleaning after it, the count, and the amounts per instance.

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from blazar.model.base.values import dataclass, replace
 from blazar.model.calendar.demand import Demand
 from blazar.model.calendar.topology import Together, group_by_value, value_of
 from blazar.model.resources.resource import Resource

@@ -13,12 +13,12 @@ import re
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from blazar.clouds.ports.compute import Metrics, NoMetrics
 from blazar.clouds.prometheus_server import PrometheusServer, server_options
 from blazar.model.base.errors import CloudUnavailable, InvalidInput
+from blazar.model.base.values import dataclass
 
 LONGEST = 2000
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import requests
@@ -18,6 +17,7 @@ from oslo_config import cfg
 from blazar.clouds.outgoing.calls import FAILURES, Cut, OutgoingCalls, check_url, describe_failure, read_body
 from blazar.context import current
 from blazar.model.base.errors import CloudUnavailable, InvalidInput
+from blazar.model.base.values import dataclass, field
 
 MOST_BYTES = 2 * 1024 * 1024
 """The limit of an answer: a series has a few hundred bytes, and some 35 for each of its values."""

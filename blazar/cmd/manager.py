@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -41,6 +40,7 @@ from blazar.messaging import explain_refusal, transport
 from blazar.model.base.clock import Clock, SystemClock
 from blazar.model.base.errors import BlazarError, CloudUnavailable, StoreUnavailable
 from blazar.model.base.log_lines import Trouble
+from blazar.model.base.values import dataclass
 from blazar.model.managers.presence import ManagerState
 from blazar.observe.readiness import LIMIT, Readiness
 from blazar.rpc import server as rpc

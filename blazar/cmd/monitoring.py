@@ -11,7 +11,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
@@ -23,6 +22,7 @@ from blazar.cmd import web
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.monitoring_options import SECTION, ListenAddress, read_address
 from blazar.messaging import VERSION
+from blazar.model.base.values import dataclass
 from blazar.observe import exposition, metrics
 from blazar.observe.exposition import Value
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 
 from oslo_config import cfg
 
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 
 SECTION = "monitoring"
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from blazar.cmd import assemble, config, config_advice, logins, logs
 from blazar.cmd.card_advice import read_card_advice
 from blazar.cmd.config import ConfigurationError
 from blazar.model.base.errors import BlazarError
+from blazar.model.base.values import dataclass, replace
 from blazar.model.resources.regions import Regions
 from blazar.store.sql import revisions
 from blazar.store.sql.engine import explain_failure

@@ -7,7 +7,6 @@ A period is a calendar month or week, or rolling: some days from any time on. Al
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from blazar.enforcement.unified import PREFIX, UnifiedLimits
 from blazar.enforcement.values import Question
 from blazar.model.base.clock import END_OF_TIME, later, to_second, zulu
 from blazar.model.base.errors import EnforcementUnavailable, InvalidInput, UsageDenied
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.budgets import BudgetFacts, BudgetSource, ProjectBudget, hours_down, hours_up
 from blazar.model.billing.fits import find_most

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from importlib.metadata import EntryPoint
 from typing import Any, Protocol
@@ -41,6 +40,7 @@ from blazar.model.base import plugins
 from blazar.model.base.errors import BlazarError, Conflict, EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.base.log_lines import LastingTrouble
 from blazar.model.base.service_info import StatedLimit
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window, enclose
 from blazar.model.billing.budgets import BudgetFacts, ProjectBudget
 from blazar.model.leases.lease import Lease

@@ -12,7 +12,6 @@ import json
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 from urllib.parse import urljoin
@@ -28,6 +27,7 @@ from blazar.enforcement.answers import NOT_PROCESSED, PASSING, NoAnswer
 from blazar.enforcement.values import FilterNotification, NotDelivered, NotificationRefused, Occasion, Question
 from blazar.model.base.errors import EXTERNAL, BlazarError, EnforcementUnavailable, InvalidInput, UsageDenied
 from blazar.model.base.log_lines import Trouble
+from blazar.model.base.values import dataclass
 from blazar.model.billing.budgets import BudgetFacts, BudgetSource, ProjectBudget
 
 LOG = logging.getLogger(__name__)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.billing.fits import find_first, find_most
 from blazar.model.use.resource_hours import UsageCurve, epoch

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -16,6 +15,7 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import EnforcementUnavailable, UsageDenied
 from blazar.model.base.log_lines import Trouble
 from blazar.model.base.service_info import StatedLimit
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.billing.budgets import BudgetFacts, ProjectBudget
 from blazar.model.billing.spending import ProjectSpending

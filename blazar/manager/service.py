@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from blazar.clouds.curve_file import NO_CARBON
@@ -81,6 +80,7 @@ from blazar.model.base.clock import Clock
 from blazar.model.base.errors import StoreUnavailable
 from blazar.model.base.log_lines import Trouble
 from blazar.model.base.service_info import ServiceFacts
+from blazar.model.base.values import dataclass, field
 from blazar.model.leases.lease import Lease
 from blazar.model.managers.presence import KnownManager, ManagerState, Pong
 from blazar.model.resources.regions import Regions

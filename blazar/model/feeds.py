@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from blazar.model.base.errors import NotFound
 from blazar.model.base.paging import Page, Position
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.leases.reminders import Reminder
 

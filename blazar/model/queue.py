@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from blazar.model.base.clock import later
 from blazar.model.base.reasons import ReasonCode
+from blazar.model.base.values import dataclass, replace
 
 
 class TryFailure(StrEnum):

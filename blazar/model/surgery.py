@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.model.base.paging import Position
+from blazar.model.base.values import dataclass
 from blazar.model.leases.details import LeaseDetails
 from blazar.model.leases.lease import Lease, TransferOffer
 from blazar.model.leases.requests import Actor, IdempotencyKey

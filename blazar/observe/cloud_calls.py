@@ -6,10 +6,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable, TooLate, UsageDenied
+from blazar.model.base.values import dataclass
 from blazar.observe import metrics
 
 Outcome = Literal["ok", "refused", "unavailable", "timeout", "not_sent"]

@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import prometheus_client
+
+from blazar.model.base.values import dataclass, field
 
 OTHER = "other"
 PREFIX = "blazar_"

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from blazar.model.base.clock import monotonic, zulu_or_none
 from blazar.model.base.errors import BlazarError
 from blazar.model.base.log_lines import printable
+from blazar.model.base.values import dataclass, replace
 
 INTERVAL = 10.0
 """Seconds between two looks, once everything was reached."""

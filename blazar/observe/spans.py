@@ -11,11 +11,11 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from blazar.model.base.errors import BlazarError
+from blazar.model.base.values import dataclass
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

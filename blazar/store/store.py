@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy.engine import Engine
 
 from blazar.calendar.kept import KEPT_USES
+from blazar.model.base.values import dataclass
 from blazar.model.energy.book import NO_ENERGY, EnergyTerms
 from blazar.store.billing.charges import ChargeStore
 from blazar.store.billing.closings import ClosingStore
@@ -72,6 +72,9 @@ class StoreLimits:
     kept_uses: int = KEPT_USES
 
 
+USUAL_LIMITS = StoreLimits()
+
+
 class Store:
     """Reads and writes domain values. Raises StoreUnavailable besides what each method names.
 
@@ -83,7 +86,7 @@ class Store:
         engine: Engine,
         *,
         cleaning_time: timedelta = timedelta(0),
-        limits: StoreLimits = StoreLimits(),
+        limits: StoreLimits = USUAL_LIMITS,
         energy: EnergyTerms = NO_ENERGY,
     ) -> None:
         self.transactions = Transactions(engine)

@@ -12,13 +12,13 @@ import time
 import urllib.parse
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from werkzeug.wsgi import ClosingIterator
 
 from blazar.context import CallerIds, scope
 from blazar.model.base.log_lines import printable
+from blazar.model.base.values import dataclass
 from blazar.observe import metrics
 
 LOG = logging.getLogger("blazar.access")

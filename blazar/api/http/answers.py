@@ -15,7 +15,6 @@ import sys
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -30,6 +29,7 @@ from blazar.api.http.routes import Caching, in_header
 from blazar.api.http.shapes import Json
 from blazar.model.base.errors import BlazarError, FaultPlace, InvalidInput, PreconditionFailed
 from blazar.model.base.paging import Position
+from blazar.model.base.values import dataclass, field
 from blazar.model.leases.requests import IdempotencyKey
 
 if sys.version_info >= (3, 14):

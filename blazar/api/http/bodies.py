@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from itertools import chain, islice
@@ -30,6 +29,7 @@ from blazar.api.http.shapes import Json
 from blazar.model.base import dates
 from blazar.model.base.errors import Fault, FaultPlace, InvalidInput
 from blazar.model.base.json_text import UNUSABLE, TooDeepJson, read_json
+from blazar.model.base.values import dataclass, replace
 
 
 def read_object(request: Request) -> dict[str, Any]:

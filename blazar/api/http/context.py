@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar, cast
 
@@ -18,6 +17,7 @@ from blazar.api.http.openapi import Served
 from blazar.api.http.queries import DEFAULTS, ApiBounds, Query
 from blazar.api.http.routes import Route
 from blazar.api.http.shapes import Json
+from blazar.model.base.values import dataclass
 from blazar.rpc.interface import Manager
 
 EXTENSION = "blazar"

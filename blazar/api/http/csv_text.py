@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import islice
@@ -20,6 +19,7 @@ from blazar.api.http.context import Call
 from blazar.api.http.queries import option
 from blazar.api.http.readers import Choice
 from blazar.api.http.shapes import Json
+from blazar.model.base.values import dataclass
 
 TYPE = "text/csv"
 _CONTENT_TYPE = f"{TYPE}; charset=utf-8; header=present"

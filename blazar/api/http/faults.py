@@ -8,13 +8,13 @@ A code never changes its status or its title, and neither of them holds values. 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
 from blazar.model.base.errors import Fault, FaultPlace, pointer_to
+from blazar.model.base.values import dataclass
 
 READ_ONLY = frozenset(
     {"id", "status", "degraded", "user_id", "project_id", "trust_id", "created_at", "updated_at", "lease_id"}

@@ -6,10 +6,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from blazar.model.base.errors import CloudUnavailable
+from blazar.model.base.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import base64
 import binascii
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -23,6 +22,7 @@ from blazar.model.base.dates import Place
 from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.json_text import read_json
 from blazar.model.base.paging import COMPARISONS, Condition, Operator, Page, Position, unknown_marker
+from blazar.model.base.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, Protocol
 
@@ -17,6 +16,7 @@ from blazar.model.base.dates import Place
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import UNUSABLE, read_json
 from blazar.model.base.moments import NOW, LocalDay
+from blazar.model.base.values import dataclass
 from blazar.model.resources.pages import PROPERTY
 
 DEEPEST = 40

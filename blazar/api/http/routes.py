@@ -9,7 +9,6 @@ compares versions. Version 2, and what needs no token, have no microversions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -17,6 +16,7 @@ from blazar.api.http.microversion import CONVENTIONS, MIN_VERSION, Version
 from blazar.api.http.readers import TextReader
 from blazar.api.http.shapes import Json
 from blazar.model.base.paging import Operator
+from blazar.model.base.values import dataclass, field, replace
 
 ADMIN = "rule:admin"
 READER = "rule:project_reader_or_admin"

@@ -8,7 +8,6 @@ serves these kinds as all others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from blazar.api.http.bodies import Schema
@@ -31,6 +30,7 @@ from blazar.api.kinds.flat_answers import ALLOCATION, FlatAnswers
 from blazar.api.resources.handlers import Handlers, form_of, resource_id
 from blazar.api.resources.requests import CAPABILITY, CAPABILITY_CHANGE, FLAT_FIELDS, capabilities, flag, projects
 from blazar.model.base.errors import InvalidInput, NotFound
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.lease import Lease
 from blazar.model.resources.changes import Registration, ResourceChange
 from blazar.model.resources.resource import Resource, ResourceKind, ResourceProperty

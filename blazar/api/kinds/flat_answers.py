@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from blazar.api.http.shapes import (
     EXAMPLE_TIMESTAMPS,
@@ -21,6 +20,7 @@ from blazar.api.http.shapes import (
     an_object,
 )
 from blazar.model.base.clock import iso, spaced_or_none, spaced_text
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.allocations import Allocation, ResourceAllocations
 from blazar.model.leases.lease import Lease
 from blazar.model.resources.resource import PropertyValues, Resource, ResourceProperty

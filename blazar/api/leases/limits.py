@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from blazar.api.http.faults import READ_ONLY
 from blazar.api.http.shapes import Json
 from blazar.model.base.errors import InvalidInput, pointer_to, pointing_at
+from blazar.model.base.values import dataclass
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import HIDDEN_EVENTS
 from blazar.resources.request_schemas import DOCUMENTS

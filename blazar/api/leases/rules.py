@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from blazar.api.http.answers import Tags
 from blazar.api.http.context import Call, identifier
 from blazar.api.http.routes import ADMIN, MEMBER, READER, Rule, all_of
 from blazar.context import note_owner
+from blazar.model.base.values import dataclass
 from blazar.model.leases.details import LeaseDetails, LeaseOwner
 from blazar.model.leases.lease import unknown_lease
 

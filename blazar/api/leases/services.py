@@ -17,7 +17,6 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
 from typing import Protocol
@@ -25,6 +24,7 @@ from typing import Protocol
 from blazar.api.leases.shown_pages import ShownPages
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import ManagerUnavailable, StoreUnavailable, TooManyRequests
+from blazar.model.base.values import dataclass, field
 from blazar.model.leases.details import ImmediateVerdict, LeaseRows, LeaseText
 from blazar.model.leases.lease import LeaseRevision
 from blazar.model.leases.requests import LeaseDefaults

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 
 from blazar.api.http.answers import Answer, link_pages
@@ -24,6 +23,7 @@ from blazar.api.power.components import (
 )
 from blazar.api.resources.handlers import resource_id
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 from blazar.model.power.addresses import PowerAdapter, PowerAddress
 from blazar.model.power.hosts import PowerChange, PoweredHost, PowerQuestion
 from blazar.model.power.settings import PowerPolicy

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from blazar.api.http.answers import Answer, Tags, link, self_link, weak_tag
@@ -18,6 +17,7 @@ from blazar.api.http.shapes import Json
 from blazar.api.resources import components, lists, requests
 from blazar.api.resources.rules import PRIVATE, RULES
 from blazar.model.base.errors import NotFound, PreconditionFailed
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.allocations import ResourceAllocations
 from blazar.model.calendar.views import Viewer
 from blazar.model.resources.changes import Registration, ResourceChange

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from blazar.api.http.answers import IF_MATCH
@@ -15,6 +14,7 @@ from blazar.api.resources import components, handlers, lists, rules
 from blazar.api.resources.requests import CHANGE
 from blazar.model.base.dates import Place
 from blazar.model.base.paging import Condition, Operator
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.allocations import ResourceAllocations
 from blazar.model.resources.pages import PROPERTY, VisibleResource
 from blazar.model.resources.resource import Resource

@@ -9,9 +9,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from blazar.api.web.answers import PageRefusal
+from blazar.model.base.values import dataclass
 
 MOST_BUCKETS = 20_000
 """Buckets in memory; beyond it the one that was used longest ago is dropped."""

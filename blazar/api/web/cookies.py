@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+from blazar.model.base.values import asdict, dataclass
 
 NAME = "__Host-blazar"
 """With this prefix a browser takes the cookie over https only, for this host alone, and all of its paths."""

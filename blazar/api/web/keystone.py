@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
 from blazar.api.web.cookies import Named
+from blazar.model.base.values import dataclass
 
 LOG = logging.getLogger(__name__)
 

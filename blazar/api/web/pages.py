@@ -8,7 +8,6 @@ import hashlib
 import html
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -22,6 +21,7 @@ from blazar.api.http.access import Wsgi
 from blazar.api.http.answers import PAGES, prefers
 from blazar.api.web.answers import SECURITY, prefix
 from blazar.api.web.origin import origin_of
+from blazar.model.base.values import dataclass
 
 INDEX = "index.html"
 MANIFEST = "manifest.json"

@@ -7,7 +7,6 @@ import logging
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blazar.api.web import bodies
@@ -15,6 +14,7 @@ from blazar.api.web.answers import PageRefusal
 from blazar.api.web.attempts import Attempts
 from blazar.api.web.cookies import Named, Receipt, Sealer, Session
 from blazar.api.web.keystone import Keystone, LoginRefused, PasscodeNeeded, Token, Unavailable
+from blazar.model.base.values import dataclass, replace
 
 METHODS = ("password", "application_credential", "token")
 

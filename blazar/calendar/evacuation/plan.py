@@ -8,7 +8,6 @@ all of them together, on hosts that are not emptied themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from blazar.calendar.evacuation.values import (
@@ -24,6 +23,7 @@ from blazar.calendar.evacuation.values import (
     TargetHost,
 )
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass
 
 MOST_STARTS = 20
 """From how many of the cheapest hosts on a set of hosts is looked for."""

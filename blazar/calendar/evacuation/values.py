@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from blazar.calendar import openings
@@ -16,6 +15,7 @@ from blazar.calendar.placement import Matching
 from blazar.calendar.queue.usage import Totals
 from blazar.calendar.queue.values import Calendar, Grant, GrantPart, Inventory, Waiter
 from blazar.calendar.timeline import OutsideUses, Timeline, TimelineTerms, Use
+from blazar.model.base.values import dataclass, replace
 from blazar.model.calendar.demand import Demand
 from blazar.model.resources.requirements import Anything, Requirement, matches
 from blazar.model.resources.resource import Resource, ResourceKind

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heapreplace
 
 from blazar.calendar.queue.overlay import (
@@ -21,6 +20,7 @@ from blazar.calendar.queue.overlay import (
 from blazar.calendar.queue.usage import ProjectUsage, Rates, Totals, dominant_share
 from blazar.calendar.queue.values import DAY, Blocked, Calendar, Estimate, Grant, PlanBounds, Promise, QueuePlan, Waiter
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.resources.resource import ResourceKind, noun
 
 

@@ -9,10 +9,10 @@ decides between projects that book at the same moment, and turns into the former
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import exp2, log
 
 from blazar.calendar.queue.values import DAY
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.calendar.demand import Demand
 from blazar.model.resources.resource import Resource, ResourceKind
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from blazar.calendar.fits import NEVER
 from blazar.calendar.placement import Matching, Strategy
 from blazar.calendar.timeline import Use
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, field
 from blazar.model.calendar.demand import Demand
 from blazar.model.power.states import ALL_AWAKE, AsleepHosts
 from blazar.model.resources.resource import Resource, ResourceKind

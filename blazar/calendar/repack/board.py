@@ -6,12 +6,12 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 
 from blazar.calendar.fits import NEVER
 from blazar.calendar.maintenance import PromisedPiece, Span
 from blazar.calendar.repack.values import RepackMove, RepackProblem
+from blazar.model.base.values import dataclass
 
 NOWHERE = -1
 """The host of a unit that has none yet."""

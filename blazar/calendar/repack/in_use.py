@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
 
 from blazar.calendar.curves import NOTHING, Curve, PromisedCurves
 from blazar.calendar.fits import NEVER
 from blazar.calendar.kept import KeptResource
 from blazar.calendar.maintenance import Span
 from blazar.calendar.repack.values import FullAt
+from blazar.model.base.values import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

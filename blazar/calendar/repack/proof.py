@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from blazar.calendar.repack.board import NOWHERE, RepackBoard
 from blazar.calendar.repack.values import FullAt
+from blazar.model.base.values import dataclass, field
 
 
 def find_proof(board: RepackBoard) -> FullAt | None:

@@ -7,7 +7,8 @@ Those who wait, or have lost a host, are looked at again and again: after each c
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+
+from blazar.model.base.values import dataclass, field
 
 MOST = 1000
 """How many leases are remembered."""

@@ -9,11 +9,11 @@ Between classes the problem is NP-hard (list colouring of interval graphs), so a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from blazar.calendar.repack.board import NOWHERE, RepackBoard, RepackUnit
 from blazar.calendar.repack.proof import find_proof
 from blazar.calendar.repack.values import NotRepacked, Repack, RepackLimits, RepackProblem
+from blazar.model.base.values import dataclass, field
 
 MOST_STARTS = 4
 """How many hosts of a class a swap is begun on."""

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from blazar.calendar.maintenance import PromisedPiece, Span
+from blazar.model.base.values import dataclass, field
 
 
 class RepackMode(StrEnum):

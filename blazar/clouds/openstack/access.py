@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +25,7 @@ from blazar.clouds.openstack.options import Credentials
 from blazar.clouds.openstack.service import LOOK_SECONDS, CloudService, brief
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, RoleMissing
+from blazar.model.base.values import dataclass
 
 
 class ProjectLogin(Token):  # type: ignore[misc]  # a library without types

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from blazar.context import Pool, current
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import CloudUnavailable
+from blazar.model.base.values import dataclass, field
 
 
 class CallTarget(NamedTuple):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from keystoneauth1 import exceptions as ksa
 from keystoneauth1 import loading
@@ -19,6 +18,7 @@ from keystoneauth1.identity.base import BaseIdentityPlugin
 from oslo_config import cfg
 
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,6 +23,7 @@ from blazar.context import check_change, current
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.base.reasons import ReasonCode
+from blazar.model.base.values import dataclass
 from blazar.observe.cloud_calls import CountedCall, count_cloud_call
 from blazar.observe.spans import Side, parent_headers, span
 

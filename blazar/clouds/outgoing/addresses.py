@@ -6,11 +6,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from urllib.parse import SplitResult, urlsplit
 
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -74,7 +74,7 @@ class Allowed:
 
     @classmethod
     def of(
-        cls, hosts: Collection[str], networks: Collection[str], *, http: bool, named: TargetNames = TargetNames()
+        cls, hosts: Collection[str], networks: Collection[str], *, http: bool, named: TargetNames = GENERIC
     ) -> Allowed:
         """Return what the options say; InvalidInput names the option."""
         names = frozenset(host.lower().rstrip(".") for host in hosts)

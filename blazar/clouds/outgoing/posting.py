@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +29,7 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from blazar import __version__
 from blazar.clouds.outgoing.addresses import Allowed
 from blazar.clouds.outgoing.deadlines import shut_down_at
+from blazar.model.base.values import dataclass, field, replace
 
 MOST_BYTES = 4096
 """The limit of what is read of an answer."""

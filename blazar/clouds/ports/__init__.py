@@ -13,7 +13,6 @@ and a line in each of ``Cloud``, ``SimulatedCloud`` and ``open_cloud``. The cont
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 from typing import Any
 
 from oslo_config import cfg
@@ -44,6 +43,7 @@ from blazar.clouds.ports.stacks import Stacks
 from blazar.clouds.ports.volumes import Volumes
 from blazar.model.base import plugins
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass, field
 
 _PORTS = (booting, compute, evacuation, placement, network, segments, projects, volumes, stacks, hooks, power)
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from blazar.model.base.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Protocol
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, field
 from blazar.model.calendar.cards import Cards
 
 

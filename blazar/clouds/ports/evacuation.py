@@ -8,7 +8,6 @@ migration is one.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import reduce
@@ -16,6 +15,7 @@ from operator import add
 from typing import Protocol
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, field
 from blazar.model.resources.resource import ResourceInventory
 
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
 from blazar.model.base.errors import CloudRefused
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass
 
 
 class HookAction(StrEnum):

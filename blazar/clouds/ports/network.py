@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from blazar.model.base.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

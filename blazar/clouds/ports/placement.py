@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, replace
 from blazar.model.resources.pools import ONE_TIME_USE, CardPool, UnitLimits
 from blazar.model.resources.resource import ResourceInventory
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from blazar.model.base.errors import CloudRefused
+from blazar.model.base.values import dataclass
 from blazar.model.power.addresses import PowerAddress
 from blazar.model.resources.resource import HOST, ResourceKind
 

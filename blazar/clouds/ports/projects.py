@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from blazar.model.base.values import dataclass
 
 CHANGES: frozenset[str] = frozenset()
 """No call changes anything."""

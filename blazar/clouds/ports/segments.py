@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Protocol
 
 from blazar.model.base.errors import CloudRefused, Conflict
+from blazar.model.base.values import dataclass
 
 INTERFACES = frozenset(
     {

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from blazar.model.base.errors import CloudRefused, Conflict
+from blazar.model.base.values import dataclass, field
 
 COMPLETE, FAILED, IN_PROGRESS = "COMPLETE", "FAILED", "IN_PROGRESS"
 """The states of an action on a stack."""

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+from blazar.model.base.values import dataclass, field
 
 BACKEND_NAME, POOL_NAME, PROVISIONING = "volume_backend_name", "pool_name", "provisioning:type"
 """Extra specs of a volume type: the backend and the pool that it leads to, and ``thick`` or ``thin``."""

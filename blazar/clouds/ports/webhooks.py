@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol
 
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 
 NOT_SET = "this service sends no web hooks: [webhooks] master_secrets is not set in blazar.conf; ask its operators"
 

@@ -7,7 +7,6 @@ import base64
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from blazar.clouds.outgoing.posting import FAILURES, HttpRequest, NotAllowed, Poster, Reply, describe_error
@@ -15,6 +14,7 @@ from blazar.clouds.redfish.options import BmcLogin
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import CloudRefused, CloudUnavailable
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass
 from blazar.observe.cloud_calls import count_cloud_call
 
 MOST_BYTES = 256 * 1024

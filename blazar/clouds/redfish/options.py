@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from oslo_config import cfg
 
 from blazar.model.base.errors import CloudRefused, InvalidInput
+from blazar.model.base.values import dataclass, field
 
 SECTION = "redfish"
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from blazar.model.base.values import dataclass
 
 
 class PowerFault(StrEnum):

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from blazar.clouds.ports.compute import MigrationState
+from blazar.model.base.values import dataclass, field
 
 NEVER = "9999-12-31T00:00:00+00:00"
 """The instant of what does not happen by itself."""

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
@@ -20,6 +19,7 @@ from blazar.clouds.simulated.storage import StateStorage
 from blazar.context import check_change
 from blazar.model.base.clock import Clock
 from blazar.model.base.errors import NotFound, RoleMissing
+from blazar.model.base.values import dataclass
 from blazar.observe.cloud_calls import count_cloud_call
 from blazar.observe.spans import Side, span
 

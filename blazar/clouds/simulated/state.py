@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +12,7 @@ from blazar.clouds.ports.stacks import COMPLETE, DELETE, FAILED, IN_PROGRESS
 from blazar.clouds.simulated.machines import MachineState
 from blazar.clouds.simulated.server_state import MoveState, ServerState
 from blazar.clouds.simulated.volume_state import BlockStorage
+from blazar.model.base.values import dataclass, field
 
 
 @dataclass(slots=True)

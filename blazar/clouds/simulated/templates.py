@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from blazar.clouds.ports.stacks import PlannedResource, StackPlan, StackRefused
+from blazar.model.base.values import dataclass, field
 
 _GROUPS = {"OS::Heat::ResourceGroup": "resource_def", "OS::Heat::AutoScalingGroup": "resource"}
 _DEFAULTS: Mapping[str, Mapping[str, object]] = {

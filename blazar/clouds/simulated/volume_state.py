@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from blazar.clouds.ports.volumes import service_of
 from blazar.clouds.simulated.machines import MachineState
+from blazar.model.base.values import dataclass, field
 
 
 @dataclass(slots=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -12,6 +11,7 @@ import yaml
 from blazar.clouds.simulated import State, of_yaml
 from blazar.clouds.simulated.storage import describe_cpu
 from blazar.cmd.demo.energy import describe_power
+from blazar.model.base.values import dataclass, field
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.resource import DEVICE, FLOATING_IP, GENERIC, VOLUME, ResourceKind
 from blazar.model.resources.resource import NETWORK as SEGMENT

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from blazar.cmd.demo.cloud import NETWORK
+from blazar.model.base.values import dataclass
 from blazar.model.leases.requests import ReservationRequest
 
 Make = Callable[[random.Random], ReservationRequest]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from blazar.clouds.simulated import SimulatedCloud
 from blazar.manager.service import ManagerService
 from blazar.model.base.errors import BlazarError
 from blazar.model.base.moments import NOW, Moment
+from blazar.model.base.values import dataclass
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import LeaseRequest, ReservationRequest
 from blazar.model.leases.states import LeaseStatus

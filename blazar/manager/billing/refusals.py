@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from blazar.enforcement.sentences import plural, span
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import Conflict
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.calendar.allocations import Allocation

@@ -11,7 +11,6 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -33,6 +32,7 @@ from blazar.model.base.errors import (
     StaleLease,
     UsageDenied,
 )
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.calendar.demand import Demand

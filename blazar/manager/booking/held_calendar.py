@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from blazar.calendar import maintenance as pure
@@ -14,6 +13,7 @@ from blazar.calendar.maintenance import PromisedPiece
 from blazar.calendar.timeline import Use, epoch
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.errors import BlazarError
+from blazar.model.base.values import dataclass, field
 from blazar.model.calendar.demand import Affinity, Demand
 from blazar.model.calendar.topology import lie_alike
 from blazar.model.leases.lease import Lease

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from blazar.calendar.maintenance import PromisedPiece, Span
@@ -33,6 +32,7 @@ from blazar.manager.booking.held_calendar import HeldCalendar
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import StaleLease
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.calendar.demand import Affinity, Demand

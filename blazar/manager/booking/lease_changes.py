@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 
 from blazar.manager.booking.booking import PlacementRequest
 from blazar.manager.booking.quotas import LeaseNeeds
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, replace
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import LeaseChange

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -20,6 +19,7 @@ from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.errors import CloudError, CloudUnavailable, Conflict, NotFound
 from blazar.model.base.reasons import ReasonCode
+from blazar.model.base.values import dataclass, field
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus

@@ -9,7 +9,6 @@ recover.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
@@ -17,6 +16,7 @@ from blazar.manager.booking.booking import PlacementRequest, Selectable, plan_al
 from blazar.manager.booking.repacking import MOST_ATTEMPTS, plan_first
 from blazar.manager.common.runtime import Runtime, with_capabilities
 from blazar.model.base.errors import InvalidInput, NotEnoughResources, WrongState
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases.lease import Lease

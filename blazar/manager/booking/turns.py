@@ -11,8 +11,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from blazar.model.base.values import dataclass
 
 NOTHING: Mapping[int, frozenset[int]] = MappingProxyType({})
 

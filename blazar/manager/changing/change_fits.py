@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from fractions import Fraction
 
 from blazar.manager.billing.refusals import PriceFit, limit_count, tell_count
 from blazar.manager.booking.lease_changes import DecidedChange
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.fits import find_most
 from blazar.model.billing.prices import LeasePrice

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from blazar.calendar.evacuation.values import EvacuationPlan, NotEnough, ObstacleKind
@@ -16,6 +15,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.evacuation import find_elsewhere
 from blazar.model.base.errors import InvalidInput, NotEnoughResources
 from blazar.model.base.reasons import spell_count
+from blazar.model.base.values import dataclass
 
 _WHY: Mapping[ObstacleKind, str] = {
     ObstacleKind.SERVER: "on {} a server may not be moved",

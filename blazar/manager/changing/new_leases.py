@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
 
@@ -21,6 +20,7 @@ from blazar.manager.queue import waiting_leases
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.base.moments import NOW
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases import reminders

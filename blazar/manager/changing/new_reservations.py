@@ -6,13 +6,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from typing import Any
 
 from blazar.context import scope
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases.references import Referrer, check_new_references
 from blazar.model.base.errors import BlazarError, InvalidInput, NotFound, point_at
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.requests import LeaseRequest
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.secrets import hide_secrets, secret_texts

@@ -7,12 +7,12 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import BlazarError
 from blazar.model.base.log_lines import Trouble, log_level, printable
+from blazar.model.base.values import dataclass, field
 from blazar.model.managers.presence import ThreadFacts
 from blazar.observe import metrics
 

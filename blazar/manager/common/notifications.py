@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ from oslo_config import cfg
 
 from blazar.messaging import oslo_messaging
 from blazar.model.base.clock import iso
+from blazar.model.base.values import asdict, dataclass
 from blazar.model.leases.descriptions import describe_lease, describe_reservation
 from blazar.model.leases.lease import Lease
 from blazar.model.use.preemption import Preemption

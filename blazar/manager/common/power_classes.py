@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from blazar.manager.common.settings import Settings
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.power.classes import (
     POWERED,
     LearnedClasses,

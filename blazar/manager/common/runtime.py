@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -25,6 +24,7 @@ from blazar.manager.common.settings import Settings
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import Clock
 from blazar.model.base.errors import NotFound
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.limits import Bounds

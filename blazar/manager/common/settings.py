@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 
 from blazar.calendar.placement import Strategy
 from blazar.calendar.repack.values import RepackMode
 from blazar.model.base.service_info import ReadBounds
+from blazar.model.base.values import dataclass, field
 from blazar.model.leases.limits import Bounds
 from blazar.model.leases.states import LeaseKind
 from blazar.model.power.settings import PowerSettings

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.manager.common.claims import Claim
@@ -30,6 +29,7 @@ from blazar.model.base.clock import later
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudUnavailable
 from blazar.model.base.log_lines import log_level
 from blazar.model.base.reasons import Reason, ReasonCode, reason
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus

@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from blazar.context import Pool, scope
 from blazar.manager.common.background import BackgroundThread
@@ -25,6 +24,7 @@ from blazar.manager.events.read_ahead import MOST
 from blazar.manager.events.worker import Worker
 from blazar.model.base.errors import BlazarError, StoreUnavailable
 from blazar.model.base.log_lines import log_level
+from blazar.model.base.values import dataclass
 from blazar.store.work.events import DueEvent
 
 LOG = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.manager.common.runtime import Runtime, tasks_of
+from blazar.model.base.values import dataclass
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EventType
 from blazar.resources.contract.values import Task

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blazar.manager.common.claims import Claim
@@ -26,6 +25,7 @@ from blazar.manager.use.watch import UsageFinding
 from blazar.model.base.clock import later
 from blazar.model.base.errors import StaleLease
 from blazar.model.base.reasons import Reason, ReasonCode, reason
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, reason_of
 from blazar.model.leases.states import (

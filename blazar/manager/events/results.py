@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.manager.leases import lifecycle
 from blazar.model.base.reasons import Cause, Reason, ReasonCode, join_reasons, joint
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import ReservationStatus
 from blazar.resources.contract.evacuation import MovedServer

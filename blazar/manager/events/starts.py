@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blazar.context import current
@@ -25,6 +24,7 @@ from blazar.manager.leases.ordering import Waits
 from blazar.manager.leases.references import waits_at_start
 from blazar.model.base.errors import ClaimLost, CloudUnavailable, Conflict
 from blazar.model.base.reasons import Reason
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import ReservationStatus

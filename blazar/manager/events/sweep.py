@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.context import scope
@@ -23,6 +22,7 @@ from blazar.manager.events.deleted_by_users import DeletedByUsers
 from blazar.manager.leases import lifecycle
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, CloudError, StaleLease
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EventType
 from blazar.model.problems.problems import ProblemKind

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from blazar.manager.booking.replanning import (
     Replan,
@@ -17,6 +16,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import lifecycle
 from blazar.manager.leases.flags import FLAGGED, find_failed, set_flags
 from blazar.model.base.errors import ClaimedLease, NotEnoughResources, WrongState
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.allocations import Allocation, AllocationPlan
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus, ReservationStatus

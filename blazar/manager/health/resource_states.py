@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blazar.manager.common.background import BackgroundThread
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.common.settings import Settings
 from blazar.model.base.clock import Clock
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.power.classes import POWERED
 from blazar.model.resources.resource import Resource, ResourceKind, noun
 from blazar.store.store import Store

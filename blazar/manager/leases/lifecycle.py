@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError
 from blazar.model.base.reasons import Reason
+from blazar.model.base.values import dataclass, replace
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, SavedAllocation, SavedState, set_reason
 from blazar.model.leases.reservation import Reservation

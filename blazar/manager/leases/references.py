@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import ordering
 from blazar.manager.leases.ordering import Waits, cycle_in
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import NO_CONTENT, Content
 from blazar.resources.contract.parameters import quote

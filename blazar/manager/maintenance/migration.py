@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -40,6 +39,7 @@ from blazar.model.base.errors import (
     NotFound,
     WrongState,
 )
+from blazar.model.base.values import dataclass, replace
 from blazar.model.calendar.allocations import AllocationPlan
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus

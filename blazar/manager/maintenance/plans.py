@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.calendar import maintenance as pure
@@ -22,6 +21,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.maintenance.migration import NO_HOST, read_load
 from blazar.model.base.clock import END_OF_TIME, later
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases.lease import Lease

@@ -7,10 +7,10 @@ Pure: what a lease has is given, and plans are values.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 
 from blazar.manager.health.healing_decisions import LeaseSnapshot
 from blazar.manager.maintenance.rebooking import describe_content
+from blazar.model.base.values import dataclass, replace
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from blazar.enforcement import AllocatedResource, LeaseView, Question
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.errors import UsageDenied
+from blazar.model.base.values import dataclass
 from blazar.model.billing.spending import ProjectSpending, SpendRoom
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease

@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.context import scope
@@ -18,6 +17,7 @@ from blazar.manager.common.due_work import DueWork
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.errors import BlazarError, ClaimLost, EnforcementUnavailable, StoreUnavailable, UsageDenied
 from blazar.model.base.log_lines import log_level
+from blazar.model.base.values import dataclass
 from blazar.model.leases.states import EventStatus, EventType, LeaseStatus
 from blazar.model.use.resource_hours import OutboxMessage
 from blazar.observe import metrics

@@ -11,7 +11,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -23,6 +22,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudError, StoreUnavailable
 from blazar.model.base.reasons import spell_count
+from blazar.model.base.values import dataclass, field
 from blazar.model.energy.book import (
     EnergyReading,
     EnergyTeller,

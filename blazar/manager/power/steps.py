@@ -6,12 +6,12 @@ Each is made from what is stored and seen alone, so that any manager can go on a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
 
 from blazar.calendar.power import HostOutlook
 from blazar.clouds.ports.power import MachinePower
+from blazar.model.base.values import dataclass, replace
 from blazar.model.power.settings import PowerMode, PowerSettings
 from blazar.model.power.states import MARK, HostPower, PowerReason, PowerState
 from blazar.resources.contract.kind import Glance

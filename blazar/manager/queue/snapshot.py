@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -39,6 +38,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.queue import waiting_leases
 from blazar.model.base.clock import END_OF_TIME
 from blazar.model.base.errors import InvalidInput, NotFound
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
 from blazar.model.power.states import ALL_AWAKE

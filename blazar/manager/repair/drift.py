@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NoReturn
 
 from blazar.context import scope
@@ -20,6 +19,7 @@ from blazar.manager.events.starts import drop_resources
 from blazar.manager.health.replacement import Replacement
 from blazar.manager.leases import lifecycle
 from blazar.model.base.errors import BlazarError, NotFound, WrongState
+from blazar.model.base.values import dataclass, field
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blazar.manager.common.runtime import Runtime
@@ -16,6 +15,7 @@ from blazar.manager.repair.settling import DeliveryRepairs, ResourceRepairs
 from blazar.manager.requests.resource_lists import page_of
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import WrongState
+from blazar.model.base.values import dataclass, replace
 from blazar.model.managers.presence import KnownManager, list_conditions
 from blazar.model.problems.problems import (
     Problem,

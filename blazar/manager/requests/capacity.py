@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.calendar.blocks import list_out_of_use
@@ -16,6 +15,7 @@ from blazar.manager.requests.visible_resources import Visible, no_such_property
 from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.moments import Duration
 from blazar.model.base.service_info import ReadBounds
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.views import PROJECT_GROUP, RESOURCE_MEASURE, Capacity, CapacityQuestion, CapacitySeries
 from blazar.model.resources.resource import Resource

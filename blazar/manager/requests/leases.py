@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -32,6 +31,7 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, Contention, NotEnoughResources, NotFound, OthersWait, StaleCalendar
 from blazar.model.base.moments import NOW
 from blazar.model.base.paging import Page
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import check_order
 from blazar.model.billing.booked_prices import AccountTotals
 from blazar.model.billing.prices import LeasePrice

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -16,6 +15,7 @@ from blazar.calendar.timeline import epoch, from_epoch
 from blazar.manager.search.free_time import FreeTime
 from blazar.manager.search.moved_windows import MovedWindows
 from blazar.manager.search.request_places import ask_for_count
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.resources.resource import HOST, ResourceKind

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from blazar.manager.billing.refusals import DearChange
 from blazar.model.base.errors import BlazarError
 from blazar.model.base.moments import Duration
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import window_of_month
 from blazar.model.billing.prices import LeasePrice

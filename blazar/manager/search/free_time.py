@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -17,6 +16,7 @@ from blazar.manager.billing.quoting import QuoteWindow, price_nothing
 from blazar.manager.booking.booking import PlacementRequest
 from blazar.manager.search.request_places import RequestPlace, find_parts
 from blazar.model.base.errors import UsageDenied
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.spending import ProjectSpending
 from blazar.model.leases.lease import Lease

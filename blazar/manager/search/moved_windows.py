@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from blazar.calendar.alternatives import SHORTEST, round_down
@@ -20,6 +19,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.manager.search.free_time import FreeTime
 from blazar.manager.search.search_times import Times
 from blazar.model.base.errors import StaleLease
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window
 from blazar.model.resources.resource import HOST, ResourceKind
 from blazar.model.search.availability import FreeWindow

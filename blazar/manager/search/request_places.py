@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from blazar.calendar.reasons import RequirementPart, split_requirement
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases.reservation import Content
 from blazar.model.resources.regions import region_requirement

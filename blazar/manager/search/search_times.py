@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from blazar.manager.leases.dates import LAST_YEAR, changed_window
 from blazar.model.base.clock import END_OF_TIME, later, to_second, zulu
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import NOW, Duration, Moment
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.search.availability import AvailabilityQuestion
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.calendar.openings import Budget, KindSearch
@@ -18,6 +17,7 @@ from blazar.manager.search.free_time import FreeTime, SearchLimits
 from blazar.manager.search.request_places import RequestPlace
 from blazar.model.base.clock import Clock
 from blazar.model.base.errors import OutOfTime
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.limits import Bounds

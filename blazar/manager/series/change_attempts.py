@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blazar.manager.changing.new_leases import NewLease
 from blazar.manager.series.occurrences import PlannedSeries, mark_unfit
 from blazar.manager.series.plans import SeriesCheck
 from blazar.model.base.errors import BlazarError
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease

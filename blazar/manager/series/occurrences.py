@@ -6,7 +6,6 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
 from typing import TypeGuard
@@ -20,6 +19,7 @@ from blazar.manager.leases.timetable import new_timetable
 from blazar.manager.search.refusals import add_sentence
 from blazar.model.base.clock import spell, to_second, zulu
 from blazar.model.base.errors import BlazarError, InvalidInput, NotEnoughResources, UsageDenied, pointing_at
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, PartOfSeries

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
 
@@ -25,6 +24,7 @@ from blazar.manager.series.occurrences import PlannedSeries
 from blazar.manager.waiting.waiting_list import WaitingList
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import BlazarError, UsageDenied
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window, enclose
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease

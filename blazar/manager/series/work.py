@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.calendar.series import PlannedOccurrence
@@ -55,6 +54,7 @@ from blazar.model.base.errors import (
     StoreUnavailable,
     UsageDenied,
 )
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from blazar.model.base.values import dataclass
 from blazar.model.journal.entries import (
     ENDS_AT,
     EXTENDABLE_UNTIL,

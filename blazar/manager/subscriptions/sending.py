@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import copy_context
-from dataclasses import dataclass, field
 
 from blazar.clouds.ports.webhooks import Reception, WebhookReceipt
 from blazar.context import check_change
 from blazar.model.base.clock import Clock
+from blazar.model.base.values import dataclass, field
 from blazar.model.subscriptions.messages import Message
 from blazar.model.subscriptions.rounds import Round, Undelivered
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.manager.changing.change_decisions import busy_error, check_not_ended
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.leases import lifecycle
 from blazar.model.base.errors import ClaimedLease, Conflict, InvalidInput, NotFound, WrongState
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Reservation

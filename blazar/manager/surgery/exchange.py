@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from blazar.calendar.occupancy import Snapshot
@@ -24,6 +23,7 @@ from blazar.manager.surgery.common import LeaseToChange, is_pending, load_change
 from blazar.manager.surgery.swap import mark_changed
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import Conflict, InvalidInput, NotEnoughResources, NotFound, StaleLease
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.calendar.demand import Demand

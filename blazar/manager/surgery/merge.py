@@ -8,7 +8,6 @@ of which nothing is left, as an empty aggregate.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -24,6 +23,7 @@ from blazar.manager.surgery.common import LIVE, LeaseToChange, is_pending, load_
 from blazar.manager.surgery.swap import mark_changed
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import Conflict, InvalidInput
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.calendar.topology import do_lie

@@ -9,9 +9,9 @@ when nothing has been handed over.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Event, Lease, move_warning

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blazar.context import scope
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime, tasks_of
 from blazar.model.base.errors import BlazarError
+from blazar.model.base.values import dataclass
 from blazar.model.leases.states import LeaseStatus, ReservationStatus
 from blazar.model.use.lending import LendingPlan, LendingRules, LentHost, plan_lending
 from blazar.model.use.preemption import PreemptedPlace, Preemption

@@ -8,11 +8,11 @@ hour. A doubt also takes back the warning, so that its owner always has the whol
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.clouds.ports.compute import Server
 from blazar.model.base.errors import Conflict
+from blazar.model.base.values import dataclass, replace
 from blazar.model.use.policy import (
     DEAD_STATES,
     IDLE_STATES,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.manager.common.busy_leases import Busy
@@ -14,6 +13,7 @@ from blazar.manager.use import unused
 from blazar.manager.use.unused import Surroundings
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import Conflict, StaleLease
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Event, Lease, SavedState, set_reason
 from blazar.model.leases.states import EndReason, EventStatus, EventType, LeaseStatus

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blazar.calendar.queue.values import Grant
@@ -13,6 +12,7 @@ from blazar.manager.booking.booking import PlacementRequest
 from blazar.manager.common.claims import Claim
 from blazar.manager.outbox.enforcement_check import Examined
 from blazar.manager.queue.snapshot import WaitingLease
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.requests import Actor

@@ -7,13 +7,13 @@ A plan is made often, and most of it is what they know already: only what differ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from blazar.calendar.timeline import from_epoch
 from blazar.manager.outbox.enforcement_check import EnforcementCheck
 from blazar.manager.queue.snapshot import WaitingLease
 from blazar.model.base.clock import spell
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
 from blazar.store.queue.waiting_list import QueueUpdate

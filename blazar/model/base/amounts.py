@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from blazar.model.base.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

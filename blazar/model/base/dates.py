@@ -8,13 +8,13 @@ resolved by the manager.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from blazar.model.base.errors import FaultPlace, InvalidInput, pointer_to, query_field
 from blazar.model.base.moments import NOW, Duration, Moment
+from blazar.model.base.values import dataclass
 
 FIRST_YEAR, LAST_YEAR = 1970, 8999
 LONGEST = timedelta(days=5 * 365.25)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from blazar.model.base.proof import RefusalProof
 from blazar.model.base.reasons import Cause, Reason, ReasonCode
+from blazar.model.base.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import StoreUnavailable
+from blazar.model.base.values import dataclass
 
 MINUTE = 60.0
 

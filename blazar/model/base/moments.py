@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from zoneinfo import ZoneInfo
+
+from blazar.model.base.values import dataclass
 
 MONTHS_OF_YEAR = 12
 _DAYS_OF_MONTH = 365.25 / MONTHS_OF_YEAR

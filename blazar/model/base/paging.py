@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from blazar.model.base.errors import InvalidInput, query_field
+from blazar.model.base.values import dataclass
 
 
 class Operator(StrEnum):

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from blazar.model.base.clock import spell, zulu
+from blazar.model.base.values import dataclass
 
 
 class ProofCode(StrEnum):

@@ -8,9 +8,10 @@ text, and the API writes from them what a reader may see.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+
+from blazar.model.base.values import dataclass, replace
 
 
 def spell_count(number: int, noun: str) -> str:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from blazar.model.base.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from blazar.model.base.values import dataclass
 
 DAY = 86400
 WEEK = 7 * DAY

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from blazar.model.base.clock import later, zulu
 from blazar.model.base.errors import InvalidInput, query_field
+from blazar.model.base.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from blazar.model.base.clock import later, to_second
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import ChargeLine, window_of_month
 from blazar.model.billing.power import PowerShare

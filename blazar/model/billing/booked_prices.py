@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blazar.model.base.clock import later, to_second
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import AccountState, LeaseAccount
 from blazar.model.billing.ledger import HORIZON, BilledChange, Planned, change_account

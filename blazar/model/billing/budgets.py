@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from blazar.model.base.moments import DayOrMoment
 from blazar.model.base.paging import Page, Position
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import format_nano
 from blazar.model.billing.spending import ProjectSpending

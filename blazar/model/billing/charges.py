@@ -7,11 +7,11 @@ Amounts of money are integers of 10⁻⁹ of the currency, ``nano``. Factors are
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from fractions import Fraction
 
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.energy.consumption import EnergySource
 

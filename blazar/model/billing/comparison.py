@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
+from blazar.model.base.values import dataclass, replace
 from blazar.model.billing.charges import ChargeCategory, ChargeStatus, price_energy, sum_lines, window_of_month
 from blazar.model.billing.ledger import close_account
 from blazar.model.billing.price_lists import PriceList

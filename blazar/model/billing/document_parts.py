@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from blazar.model.base import dates
 from blazar.model.base.dates import Place, in_body
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 from blazar.model.base.week_hours import DAY
 from blazar.model.billing.charges import NANO
 from blazar.model.resources.requirements import Requirement, parse_requirement

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window, enclose
 from blazar.model.billing.charges import (
     CarbonState,

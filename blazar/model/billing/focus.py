@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Generic, TypeVar
 
 from blazar.model.base.clock import zulu
+from blazar.model.base.values import dataclass
 from blazar.model.billing.charges import (
     DECIMALS,
     NANO,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from blazar.model.base.values import dataclass, replace
 from blazar.model.billing.accounts import LeaseAccount
 from blazar.model.billing.rating import list_parts_of
 from blazar.model.billing.uses import BookedUse

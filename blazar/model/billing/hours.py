@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
@@ -17,6 +16,7 @@ from itertools import accumulate
 from math import prod
 from zoneinfo import ZoneInfo
 
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.week_hours import DAY, WEEK, WeekHours
 from blazar.model.billing.charges import WHOLE
 

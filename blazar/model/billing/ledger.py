@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import InvalidInput, pointer_to
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import AccountState, LeaseAccount
 from blazar.model.billing.charges import MOST_NANO, NANO, ChargeLine, split_months

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
 
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import (
     WHOLE,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
@@ -19,6 +18,7 @@ from typing import TypeVar
 from blazar.model.base import dates
 from blazar.model.base.dates import in_body
 from blazar.model.base.errors import InvalidInput, pointer_to
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.week_hours import WEEKDAYS
 from blazar.model.billing.charges import DECIMALS, NOTHING, WHOLE, multiply
 from blazar.model.billing.document_parts import DocumentPart

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
 
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import (
     DECIMALS,

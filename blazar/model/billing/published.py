@@ -6,13 +6,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from blazar.model.base.clock import to_second
 from blazar.model.base.dates import in_body
 from blazar.model.base.errors import InvalidInput, NotFound
+from blazar.model.base.values import dataclass, replace
 from blazar.model.billing.comparison import MonthComparison
 from blazar.model.billing.price_lists import PriceList, find_list, kind_of, parse_price_list
 from blazar.model.resources.resource import Resource

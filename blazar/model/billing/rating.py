@@ -9,13 +9,13 @@ into how many uses a span was cut.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
 from operator import attrgetter
 
 from blazar.model.base.clock import later
+from blazar.model.base.values import dataclass, field, fields, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import (
     WHOLE,

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from blazar.model.base.clock import to_second
+from blazar.model.base.values import dataclass, replace
 from blazar.model.billing.accounts import AccountState, LeaseAccount
 from blazar.model.billing.charges import Charge, ChargeCategory, ChargeLine, price_energy, price_seconds, take_share
 from blazar.model.billing.ledger import close_account

@@ -7,11 +7,11 @@ What counts is what the ledger has: what was charged for a month, and what is pl
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import ceil
 
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import BilledLease, open_account
 from blazar.model.billing.charges import DECIMALS, NANO, format_nano, window_of_month

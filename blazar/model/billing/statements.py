@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import InvalidInput, pointer_to
 from blazar.model.base.paging import Page, Position
+from blazar.model.base.values import dataclass, replace
 from blazar.model.billing.charges import (
     Charge,
     ChargeCategory,

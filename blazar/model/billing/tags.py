@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 
+from blazar.model.base.values import dataclass
 from blazar.model.billing.uses import Skus
 
 

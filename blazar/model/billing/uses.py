@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.rating import PricedUse

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.paging import Condition, Page, Position
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.resources.resource import Resource, ResourceKind
 

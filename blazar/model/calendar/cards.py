@@ -7,9 +7,9 @@ Amounts of a whole host tell how many servers fit only where no choice of Placem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from blazar.model.base.values import dataclass
 from blazar.model.resources.pools import CardPool
 from blazar.model.resources.resource import Resource
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from blazar.model.base.values import dataclass
 from blazar.model.resources.resource import Resource
 
 CELLS = "numa_cells"

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
+from blazar.model.base.values import dataclass
 from blazar.model.resources.resource import Resource
 
 

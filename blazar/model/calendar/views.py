@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from typing import NamedTuple
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.moments import Duration, Moment
 from blazar.model.base.paging import Page, Position
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.resources.resource import PropertyValue, ResourceKind
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass, field
 from blazar.model.energy.carbon import EMBODIED, LIFE, Embodied, Footprint, HourlyCurve, Site, weigh_carbon
 from blazar.model.energy.consumption import (
     HALF,

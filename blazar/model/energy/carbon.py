@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 
 from blazar.model.base.clock import zulu
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass, field
 from blazar.model.energy.consumption import HOUR, WATT_HOUR, Energy, EnergySource, HostShare, read_number
 
 DAY = 24 * HOUR

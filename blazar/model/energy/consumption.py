@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 
 HOUR = 3600

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window
 from blazar.model.energy.book import EnergyBook, EnergyHost
 from blazar.model.energy.consumption import EnergySource, HostShare, PowerRating

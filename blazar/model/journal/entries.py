@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from blazar.model.base.paging import Position
+from blazar.model.base.values import dataclass
 from blazar.model.leases.requests import Actor
 
 MOST_CHANGES = 40

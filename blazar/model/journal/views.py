@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from blazar.model.base.moments import DayOrMoment
 from blazar.model.base.paging import Page, Position
+from blazar.model.base.values import dataclass, replace
 from blazar.model.journal.entries import (
     OFFERED_TO,
     OTHER_LEASE,

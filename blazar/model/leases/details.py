@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.moments import Moment
 from blazar.model.base.paging import Condition, Position
+from blazar.model.base.values import dataclass
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.leases.lease import Lease
 from blazar.model.power.states import WakingHosts

@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import later
 from blazar.model.base.errors import NotFound, check_revision
 from blazar.model.base.reasons import Cause, Reason, ReasonCode
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.leases.reminders import Reminder, find_next
 from blazar.model.leases.reservation import Reservation

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from blazar.model.base.errors import UsageDenied
 from blazar.model.base.service_info import StatedLimit
+from blazar.model.base.values import dataclass, field
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.spending import SpendExcess, spell_down, spell_month, spell_up
 from blazar.model.use.resource_hours import SpendLimit

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from blazar.model.base.clock import later, zulu
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 
 MOST_REMINDERS = 10

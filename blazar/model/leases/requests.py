@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from blazar.model.base.json_text import Json
 from blazar.model.base.moments import BeforeEnd, Duration, End, Moment
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.leases.reminders import Reminder
 from blazar.model.leases.states import LeaseKind
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases import secrets
 from blazar.model.leases.states import ReservationStatus
 

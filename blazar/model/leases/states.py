@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from blazar.model.base.values import dataclass
 
 
 class LeaseKind(StrEnum):

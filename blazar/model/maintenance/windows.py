@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -13,6 +12,7 @@ from blazar.model.base.errors import NotFound
 from blazar.model.base.json_text import Json
 from blazar.model.base.moments import Duration, Moment
 from blazar.model.base.paging import Page, Position
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window
 from blazar.model.leases.states import OVER, LeaseStatus
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from blazar.model.base.values import dataclass
 
 RPC_VERSION = "2.0"
 """The number of the calls that a manager answers. A release that adds calls or arguments raises the second part."""

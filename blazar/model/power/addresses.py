@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
 
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 from blazar.model.resources.resource import HOST, ResourceKind, noun
 
 

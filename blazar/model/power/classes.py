@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.power.learning import NearRequest, learn_lead, learn_spare, learn_wake
 from blazar.model.power.settings import ClassPower, SpareSource
 from blazar.model.power.spare_rules import SpareRule, write_value

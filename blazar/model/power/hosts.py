@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.model.base.errors import WrongState
 from blazar.model.base.paging import Condition, Page, Position
+from blazar.model.base.values import dataclass, replace
 from blazar.model.power.addresses import PowerAddress
 from blazar.model.power.settings import ClassPower, PowerMode, PowerPolicy
 from blazar.model.power.states import HostPower, PowerReason, PowerState

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from blazar.model.base.values import dataclass
 from blazar.model.power.settings import USUAL_WAKE, SpareSource
 
 FEWEST_WAKES = 50

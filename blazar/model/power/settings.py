@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
+from blazar.model.base.values import dataclass, field
 from blazar.model.power.spare_rules import SpareRule
 
 MINUTE = timedelta(minutes=1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 from blazar.model.base.week_hours import DAY, WEEKDAYS, WeekHours
 from blazar.model.resources.resource import PropertyValue
 

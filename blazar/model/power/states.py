@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from blazar.model.base.errors import WrongState
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.power.addresses import PowerAddress
 from blazar.model.power.settings import MINUTE, USUAL_WAKE, PowerPolicy
 

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from blazar.model.base.errors import NotFound
 from blazar.model.base.paging import Page, Position
+from blazar.model.base.values import dataclass
 
 MOST_AT_ONCE = 50
 """Problems that one command acts on."""

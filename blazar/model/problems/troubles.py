@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from blazar.model.base.values import dataclass
 from blazar.model.leases.lease import Event
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.managers.presence import ManagerCondition, ManagerFacts

@@ -6,12 +6,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from typing import TypeVar
 
 from blazar.model.base.moments import DayOrMoment
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.states import (

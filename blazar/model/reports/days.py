@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.energy.book import EnergyBook
 from blazar.model.journal.entries import ObjectType, Verb

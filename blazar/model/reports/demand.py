@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from zoneinfo import ZoneInfo
@@ -15,6 +14,7 @@ from zoneinfo import ZoneInfo
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import to_second
 from blazar.model.base.moments import DayOrMoment
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.usage import MOST_ROWS, too_many_rows

@@ -11,9 +11,9 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
+from blazar.model.base.values import dataclass, field
 from blazar.model.reports.capacity import CapacityCell, CapacityDay, CapacityGroup
 from blazar.model.reports.states import ResourceState
 

@@ -7,12 +7,12 @@ A day begins at local midnight: where clocks change it has 23 or 25 hours. A wee
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from blazar.model.base.moments import start_of_day
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 
 DAY = timedelta(days=1)

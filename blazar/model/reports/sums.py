@@ -9,11 +9,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
 
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.calendar.views import HOST_TYPE
 from blazar.model.energy.book import EnergyBook

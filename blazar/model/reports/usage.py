@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.moments import DayOrMoment
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.energy.unbooked import UnbookedEnergy
 from blazar.model.reports.periods import ReportStep

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from blazar.model.base.json_text import Json
 from blazar.model.base.moments import Duration
+from blazar.model.base.values import dataclass, field
 from blazar.model.resources.resource import PropertyValue, Resource
 
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.moments import Moment
 from blazar.model.base.paging import Condition, Page, Position
+from blazar.model.base.values import dataclass, field
 from blazar.model.resources.resource import PropertyValue, PropertyValues, Resource, ResourceKind
 
 PROPERTY = "property."

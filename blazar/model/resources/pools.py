@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass
 
 PCI = "COMPUTE_MANAGED_PCI_DEVICE"
 """The trait of a provider that Nova makes for a PCI device: only ``pci_passthrough:alias`` gives a server one."""

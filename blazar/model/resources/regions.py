@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from blazar.model.base.errors import InvalidInput, query_field
+from blazar.model.base.values import dataclass
 from blazar.model.resources.requirements import Comparison, Requirement, can_match, property_keys
 from blazar.model.resources.resource import REGION
 

@@ -18,12 +18,12 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import read_json
+from blazar.model.base.values import dataclass
 from blazar.model.resources.resource import PropertyValue
 
 DEEPEST = 16

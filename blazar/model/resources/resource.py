@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NewType
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import NotFound
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass, field
 from blazar.model.resources.pools import CardPool, UnitLimits, declared_cards
 
 PropertyValue = str | int | float | bool | None

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from blazar.model.base.clock import zulu
 from blazar.model.base.moments import NOW, Duration, Moment
 from blazar.model.base.proof import RefusalProof
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.leases.requests import Actor, ReservationChange, ReservationRequest

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import Duration
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.reminders import Reminder
 from blazar.model.leases.requests import Actor, ReservationRequest
 from blazar.model.series.checks import FIRST_YEAR, LAST_YEAR, Fit

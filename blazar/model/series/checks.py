@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -12,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.series.recurrence import MOST_DAYS, LocalEnd, Occurrence, Recurrence
 from blazar.model.series.rule import Walk

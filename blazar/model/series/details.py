@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from blazar.model.base.errors import NotFound
 from blazar.model.base.moments import Duration
 from blazar.model.base.paging import Page, Position
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.prices import LeasePrice
 from blazar.model.leases.reminders import Reminder

@@ -9,11 +9,11 @@ counts. 3.3.10 would leave out a start that the clocks skip; it is kept: who ask
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from blazar.model.base.clock import later
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.series.rule import Rule, Walk
 

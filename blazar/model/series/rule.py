@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from calendar import isleap, monthrange
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+
+from blazar.model.base.values import dataclass
 
 MOST_INTERVAL = 366
 """The largest interval: so that the period after the last date of all is still one of the calendar."""

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from blazar.model.base.errors import NotFound
 from blazar.model.base.paging import Page, Position
+from blazar.model.base.values import dataclass
 from blazar.model.leases.requests import IdempotencyKey
 
 MOST_SUBSCRIPTIONS = 20

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from blazar.model.base.clock import zulu
+from blazar.model.base.values import dataclass
 from blazar.model.journal.entries import By, FieldChange, NumberedEntry
 from blazar.model.leases.requests import Actor
 from blazar.model.subscriptions.events import TEST_EVENT

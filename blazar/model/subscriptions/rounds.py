@@ -9,9 +9,10 @@ happened to it earlier has been accepted, or given up; other objects do not wait
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
+
+from blazar.model.base.values import dataclass, field
 
 BACK_OFF = tuple(timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 1800))
 HOURLY = timedelta(hours=1)

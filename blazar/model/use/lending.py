@@ -8,8 +8,9 @@ while lent ones are taken back with the notice that preemptible servers get.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+from blazar.model.base.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
+
+from blazar.model.base.values import dataclass, field
 
 IDLE_STATES = frozenset({"SHUTOFF", "SHELVED", "SHELVED_OFFLOADED"})
 """States of servers that compute nothing and lose nothing when they are deleted with their lease's end."""

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from blazar.model.base.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from itertools import accumulate
 
 from blazar.model.base import plugins
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.resources.pools import count_cards
 from blazar.model.resources.resource import HOST, KINDS, VOLUME

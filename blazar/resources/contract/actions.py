@@ -8,12 +8,12 @@ There is none at the start, which Chameleon's service has.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blazar.model.base.errors import CloudUnavailable, InvalidInput
 from blazar.model.base.json_text import Json
 from blazar.model.base.reasons import Cause, ReasonCode, spell_count
+from blazar.model.base.values import dataclass
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import EventType
 from blazar.resources.contract.parameters import quote

@@ -8,11 +8,11 @@ are in maintenance. Preemptible ones are told.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blazar.calendar.evacuation.values import EvacuationPlan, NotEnough
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass
 from blazar.model.resources.resource import Resource
 from blazar.model.use.preemption import PreemptedServer
 from blazar.resources.contract.values import Done, Progress, Task

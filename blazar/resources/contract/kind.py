@@ -8,12 +8,12 @@ may share a kind, as those on hosts do.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
 from blazar.model.base.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.resources.changes import Registration
 from blazar.model.resources.pages import Candidate
 from blazar.model.resources.resource import (

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum, StrEnum
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.json_text import Json
 from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.values import dataclass, field
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.states import ReservationStatus

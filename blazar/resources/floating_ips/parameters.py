@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
 
 from blazar.model.base.errors import InvalidInput, pointing_at
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import asdict, dataclass
 from blazar.model.leases.reservation import Content
 from blazar.resources.contract.actions import BEFORE_END, checked_action
 from blazar.resources.contract.parameters import quote, stored_number, stored_text, whole_number

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from datetime import timedelta
 
 from blazar.clouds.ports.hooks import HookAnswer, HookCall, HookResult, Hooks
 from blazar.model.base.errors import BlazarError, ClaimLost, CloudRefused, CloudUnavailable
+from blazar.model.base.values import dataclass, field
 from blazar.model.resources.resource import Resource
 from blazar.resources.contract.values import NotYet
 from blazar.resources.generic import hook_messages

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass
 from blazar.model.leases.reservation import Content
 from blazar.model.resources.requirements import Membership, Requirement, join_requirements, property_keys
 from blazar.resources.contract.actions import BEFORE_END, simple_action

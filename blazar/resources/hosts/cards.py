@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blazar.clouds.ports.compute import Flavor
 from blazar.clouds.ports.placement import CLASS_PREFIX
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.calendar.cards import Cards, CardSource
 from blazar.model.resources.pools import SIZES
 from blazar.resources.contract.parameters import MOST, quote

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -24,6 +23,7 @@ from blazar.clouds.ports.evacuation import Occupant as Server
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.values import dataclass, replace
 from blazar.model.resources.resource import Resource
 from blazar.resources.contract.evacuation import Elsewhere, Load, MovedServer
 from blazar.resources.contract.values import Done, NotYet, Progress, Task

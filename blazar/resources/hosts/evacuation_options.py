@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 from oslo_config import cfg
 
 from blazar.calendar.evacuation.values import EvacuationStrategy, Rules
+from blazar.model.base.values import dataclass
 
 SECTION = "evacuation"
 

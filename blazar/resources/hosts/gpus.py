@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from blazar.clouds.ports.compute import Flavor
 from blazar.clouds.ports.placement import CLASS_PREFIX
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.calendar.cards import Cards
 from blazar.model.leases.reservation import Content
 from blazar.model.resources.pools import SIZES

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from blazar.calendar.evacuation.values import HostedServer
 from blazar.clouds.ports.evacuation import Occupant as Server
 from blazar.clouds.ports.evacuation import Special
+from blazar.model.base.values import dataclass
 from blazar.resources.hosts.preemptibles import OURS
 
 KEEP = "blazar:keep"

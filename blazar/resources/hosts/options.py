@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oslo_config import cfg
 
 from blazar.calendar.placement import Strategy
+from blazar.model.base.values import dataclass
 from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.evacuation_options import EvacuationSettings
 from blazar.resources.hosts.gpus import NO_MODELS, GpuModels

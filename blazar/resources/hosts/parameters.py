@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.topology import ANYWHERE, Topology
 from blazar.model.leases.reservation import Content
 from blazar.model.resources.requirements import Requirement

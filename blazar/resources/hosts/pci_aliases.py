@@ -10,11 +10,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from oslo_config import types
 
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass, field
 from blazar.model.calendar.cards import Cards, CardSource
 from blazar.model.resources.pools import declared_class
 from blazar.resources.contract.parameters import quote

@@ -6,12 +6,12 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Hypervisor
 from blazar.model.base.errors import Conflict, NotFound
 from blazar.model.base.reasons import spell_count
+from blazar.model.base.values import dataclass
 from blazar.model.maintenance.windows import MARK
 from blazar.model.resources.resource import PropertyValue, ResourceDetails
 from blazar.resources.contract.kind import Holders, InUse

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Flavor
 from blazar.clouds.ports.projects import Quota
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import asdict, dataclass
 from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import TraitRequirements

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 
 from blazar.clouds.ports.placement import Placement
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
+from blazar.model.base.values import dataclass
 from blazar.model.resources.resource import Resource
 from blazar.resources.instances.reservation_flavor import resource_class
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from blazar.clouds.ports.compute import Compute, Flavor
 from blazar.clouds.ports.placement import CLASS_PREFIX
 from blazar.model.base.errors import Conflict, NotFound
+from blazar.model.base.values import dataclass, field
 from blazar.resources.contract.parameters import stored_maybe_text
 from blazar.resources.contract.values import Task, until_start
 from blazar.resources.instances.extra_specs import may_set

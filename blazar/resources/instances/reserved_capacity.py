@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Aggregate, AggregateList, Server
 from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_id_of
 from blazar.model.base.errors import Conflict, NotFound
 from blazar.model.base.reasons import spell_count
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.resource import Resource

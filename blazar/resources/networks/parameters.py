@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from ipaddress import ip_address, ip_network
 
 from blazar.clouds.ports.segments import NewSubnet
 from blazar.model.base.errors import InvalidInput, pointing_at
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import asdict, dataclass
 from blazar.model.leases.reservation import Content
 from blazar.model.resources.requirements import Requirement
 from blazar.resources.contract.actions import BEFORE_END, simple_action

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from blazar.clouds.ports import Cloud
@@ -19,6 +18,7 @@ from blazar.clouds.ports.compute import Server
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.base.json_text import Json
 from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
 from blazar.resources.contract.actions import RECHECK_LATER, RECHECK_SOON

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.booting import BootImage
 from blazar.clouds.ports.compute import Flavor
 from blazar.context import current
 from blazar.model.base.errors import InvalidInput, NotFound, pointing_at
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass
 from blazar.model.leases.reservation import Reservation
 from blazar.resources.contract.parameters import cloud_id, quote, text_of
 from blazar.resources.contract.values import Given

@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 
 from blazar.clouds.ports.compute import Flavor
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput, pointing_at
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import asdict, dataclass, field, replace
 from blazar.model.calendar.cards import Cards
 from blazar.model.calendar.cells import GuestCells
 from blazar.model.calendar.demand import TraitRequirements

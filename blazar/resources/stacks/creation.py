@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from blazar.clouds.ports import Cloud
@@ -23,6 +22,7 @@ from blazar.clouds.ports.stacks import (
 )
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound, RoleMissing
 from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
 from blazar.resources.contract.parameters import quote

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass, replace
 from blazar.resources.stacks.yaml_text import TooMuchYaml, UnreadableYaml, YamlLimits, read_yaml, shorten_to_line
 
 LARGEST = 512 * 1024

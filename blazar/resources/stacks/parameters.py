@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.secrets import HIDDEN, seal, split_off_secrets, unseal
 from blazar.resources.contract.actions import BEFORE_END, checked_action

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from blazar.clouds.ports.stacks import PlannedResource
 from blazar.model.base.errors import InvalidInput
+from blazar.model.base.values import dataclass
 from blazar.resources.contract.parameters import MOST, quote
 from blazar.resources.stacks.source import FLOATING_IP, FREE, KEY_PAIR, SERVER, TEMPLATE, VOLUME
 

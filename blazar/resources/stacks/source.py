@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass, replace
 from blazar.resources.contract.parameters import LONGEST_TEXT, quote
 from blazar.resources.stacks.documents import (
     LARGEST,

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from blazar.clouds.ports.stacks import PlannedResource
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass, replace
 from blazar.resources.contract.parameters import quote
 from blazar.resources.stacks.documents import iterate_values
 from blazar.resources.stacks.source import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Self
 
 from oslo_config import cfg
@@ -15,6 +14,7 @@ from blazar.clouds.ports.projects import Quota
 from blazar.clouds.ports.stacks import PlannedResource, StackPlan, StackRefused
 from blazar.model.base.errors import InvalidInput, NotFound
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.leases.secrets import has_forgotten, hide_secrets, remove_secrets
 from blazar.model.resources.resource import HOST

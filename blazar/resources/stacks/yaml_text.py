@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import yaml
+
+from blazar.model.base.values import dataclass, field
 
 try:
     from yaml import CSafeLoader as _Events

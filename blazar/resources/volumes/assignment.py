@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from blazar.clouds.ports.volumes import Volume, VolumeQuota, Volumes
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 from blazar.model.base.reasons import ReasonCode
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.leases.reservation import Content
 from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.resource import Resource

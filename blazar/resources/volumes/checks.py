@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.booting import BootImage, Booting
 from blazar.model.base.errors import InvalidInput, NotFound
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import dataclass
 from blazar.model.leases.reservation import Reservation
 from blazar.resources.contract.actions import BEFORE_END, with_action
 from blazar.resources.contract.parameters import cloud_id, quote

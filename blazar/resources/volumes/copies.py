@@ -11,12 +11,12 @@ from the first call.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.clouds.ports.volumes import CopyState, Volume, VolumeCopy, Volumes
 from blazar.model.base.errors import CloudRefused, CloudUnavailable, Conflict, NotFound
 from blazar.model.base.reasons import Cause, ReasonCode
+from blazar.model.base.values import dataclass
 from blazar.resources.contract.actions import RECHECK_LATER
 from blazar.resources.contract.values import Action, Done, NotYet, Progress, Task
 from blazar.resources.volumes.assignment import Record

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.json_text import Json
+from blazar.model.base.values import asdict, dataclass
 from blazar.model.leases.reservation import Content
 from blazar.model.resources.requirements import Anything, Membership, Requirement, join_requirements
 from blazar.resources.contract.actions import BEFORE_END, checked_action

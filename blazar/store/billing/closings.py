@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from blazar.model.base.clock import to_second
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import LeaseAccount
 from blazar.model.billing.energy import list_hosts

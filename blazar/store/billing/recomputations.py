@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.base.clock import END_OF_TIME
+from blazar.model.base.values import dataclass
 from blazar.model.billing.accounts import AccountState, LeaseAccount
 from blazar.model.billing.charges import Charge
 from blazar.model.billing.price_lists import PriceList

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.values import dataclass
 from blazar.model.billing.ledger import Planned
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.spending import find_growth, list_reached

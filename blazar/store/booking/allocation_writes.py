@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from datetime import datetime, timedelta
 from itertools import chain, repeat
@@ -15,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import later, to_second
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.billing.following import Following
 from blazar.model.billing.tags import Layers, PriceTag, TaggedShare, share_tags

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -14,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.context import current
 from blazar.model.base.errors import NotEnoughResources, PlanSuperseded, StaleCalendar
+from blazar.model.base.values import dataclass
 from blazar.model.billing.booked_prices import AccountTotals
 from blazar.model.billing.uses import LeaseFacts
 from blazar.model.calendar.allocations import Allocation

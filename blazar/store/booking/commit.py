@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.journal.entries import Announcement
 from blazar.model.leases.lease import Lease

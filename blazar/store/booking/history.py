@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.context import current
 from blazar.model.base.paging import Page, Position, unknown_marker
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.journal.entries import (
     MOST_RESOURCES,

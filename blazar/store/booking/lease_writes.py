@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
 
@@ -14,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import StaleLease
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.lease import Event, Lease
 from blazar.model.leases.reminders import reminders_json
 from blazar.model.leases.states import EventType, ReservationStatus

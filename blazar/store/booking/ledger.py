@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import StaleCalendar, StaleLease
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.billing import accounts
 from blazar.model.billing.accounts import AccountState, BilledLease, LeaseAccount, Met
 from blazar.model.billing.booked_prices import AccountTotals, sum_account

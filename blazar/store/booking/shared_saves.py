@@ -16,7 +16,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,6 +23,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.context import may_change
 from blazar.model.base.errors import BlazarError, StoreUnavailable
+from blazar.model.base.values import dataclass, field, fields
 from blazar.model.leases.lease import Lease
 from blazar.observe.spans import record_write
 from blazar.store.booking import history, lease_writes

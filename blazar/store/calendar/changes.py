@@ -12,7 +12,6 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.values import dataclass, field
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.states import LeaseStatus
 from blazar.store.resources.inventory import CATALOG_VERSION, PRICE_VERSION, Versions

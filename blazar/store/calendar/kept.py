@@ -25,7 +25,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import itemgetter
 
@@ -34,6 +33,7 @@ from sqlalchemy.engine import Connection
 from blazar.calendar.kept import KEPT_USES, KeptCalendar, OwnBooking
 from blazar.calendar.timeline import epoch
 from blazar.model.base.clock import monotonic
+from blazar.model.base.values import dataclass, field
 from blazar.model.resources.resource import ResourceKind
 from blazar.store.calendar.changes import (
     CalendarNews,

@@ -6,12 +6,12 @@ Both answer the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from blazar.calendar.kept import OwnUse
 from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.timeline import Timeline, TimelineTerms, epoch
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.resources.resource import ResourceKind
 from blazar.store.calendar.kept import FORGETS, Seen

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from functools import cache, lru_cache
@@ -19,6 +18,7 @@ from blazar.calendar.blocks import Use
 from blazar.calendar.kept import KeptCalendar, KeptResource
 from blazar.calendar.timeline import epoch
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.calendar.views import BlockLease

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import partial
 
@@ -16,6 +15,7 @@ from sqlalchemy.engine import Connection
 from blazar.calendar.occupancy import Snapshot
 from blazar.calendar.timeline import Timeline
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.states import LeaseStatus, ReservationStatus

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from blazar.model.base.amounts import Amounts
 from blazar.model.base.clock import to_second
 from blazar.model.base.moments import NOW
 from blazar.model.base.paging import Condition, Operator, Page, Position, unknown_marker
+from blazar.model.base.values import dataclass, replace
 from blazar.model.leases.details import (
     HeldResource,
     ImmediateVerdict,

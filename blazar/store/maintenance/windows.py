@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -16,6 +15,7 @@ from sqlalchemy.engine import Connection
 from blazar.context import current
 from blazar.model.base.clock import END_OF_TIME, to_second
 from blazar.model.base.errors import StaleCalendar
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.journal.object_entries import tell_maintenance
 from blazar.model.maintenance.windows import (

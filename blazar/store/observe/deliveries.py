@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.values import dataclass
 from blazar.model.subscriptions.details import Channel, SubscriptionState
 from blazar.store.sql.tables import delivery_failures, journal, subscriptions
 

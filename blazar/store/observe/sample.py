@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.values import dataclass
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.power.classes import POWERED
 from blazar.model.power.states import PowerState

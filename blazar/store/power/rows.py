@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.calendar.power import HostOutlook
+from blazar.model.base.values import dataclass, replace
 from blazar.model.power.addresses import PowerAdapter, PowerAddress
 from blazar.model.power.classes import POWERED, find_group
 from blazar.model.power.hosts import PoweredHost, keep_on

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.calendar.power import HostOutlook, PowerLog
+from blazar.model.base.values import dataclass, field
 from blazar.model.power.classes import POWERED, HostRequest, PastWake
 from blazar.model.power.learning import MOST_WAKES
 from blazar.model.power.settings import DAY, MINUTE, USUAL_WAKE

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.calendar.power import HostOutlook
+from blazar.model.base.values import dataclass
 from blazar.model.power.states import HostPower, PowerReason
 from blazar.model.resources.resource import Resource
 from blazar.store.power.rows import PowerMove, power_of, read_outlooks, read_resources, read_rows, state_row, write_log

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.values import dataclass, replace
 from blazar.model.problems.problems import ProblemKind
 from blazar.model.problems.troubles import CloudFinding
 from blazar.store.sql.rows import chunks

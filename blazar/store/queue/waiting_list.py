@@ -7,7 +7,6 @@ Also of leases that are prolonged while nobody else needs their resources.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -15,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import StaleCalendar
+from blazar.model.base.values import dataclass, replace
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseKind, LeaseStatus

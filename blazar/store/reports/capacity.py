@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -16,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.calendar.blocks import Use
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.journal.entries import FieldChange, ObjectType
 from blazar.model.reports.capacity import CapacityCell, CapacityDay

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,6 +13,7 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.journal.entries import ObjectType
 from blazar.model.leases.states import LeaseStatus

@@ -7,7 +7,6 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
@@ -16,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.base.amounts import Amounts
+from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.leases.states import EventStatus, EventType, ReservationStatus
 from blazar.model.reports.sums import ResourceUse, UsageFacts

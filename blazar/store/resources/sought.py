@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 import sqlalchemy as sa
 
+from blazar.model.base.values import dataclass
 from blazar.model.resources.resource import ResourceKind
 from blazar.store.resources.catalog import CatalogCache
 from blazar.store.sql.clock import epoch_seconds

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -12,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.context import current
 from blazar.model.base.errors import StaleLease
+from blazar.model.base.values import dataclass, replace
 from blazar.model.journal.object_entries import tell_series
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import IdempotencyKey

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.visitors import InternalTraversal
 
 from blazar.model.base.paging import Page, Position, unknown_marker
+from blazar.model.base.values import dataclass
 
 Column = sa.ColumnElement[Any]
 

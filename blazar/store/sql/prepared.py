@@ -8,12 +8,13 @@ that takes as long as the driver needs to send them. What is returned here is fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Dialect
+
+from blazar.model.base.values import dataclass
 
 KEPT = 512
 """How many statements, and how many ways to convert a value, are remembered."""

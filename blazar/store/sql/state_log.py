@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.context import current
 from blazar.model.base.log_lines import printable
+from blazar.model.base.values import dataclass
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus
 from blazar.store.sql.tables import leases

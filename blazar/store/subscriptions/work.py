@@ -8,13 +8,13 @@ An entry that is numbered makes the subscriptions due that it may concern, in th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.values import dataclass
 from blazar.model.subscriptions.details import LIVE, Channel, SendingLane, Subscription, SubscriptionState
 from blazar.model.subscriptions.entries import tell_disabling
 from blazar.model.subscriptions.rounds import Decision, Undelivered

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +25,7 @@ from blazar.api.kinds.hosts.requests import (
 )
 from blazar.api.leases.v1_0.held import KindInLease
 from blazar.api.resources.handlers import Handlers, form_of
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.allocations import ResourceAllocations
 from blazar.model.resources.changes import Registration, ResourceChange
 from blazar.model.resources.resource import HOST, Resource

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +15,7 @@ from blazar.api.leases.v1_0 import render, schemas
 from blazar.api.leases.v1_0.texts import LeaseWriter
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import NOW, Moment
+from blazar.model.base.values import dataclass
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import (
     Actor,

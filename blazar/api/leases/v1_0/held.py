@@ -8,7 +8,6 @@ operators is null, and the id is the label where ids are for operators.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from blazar.api.http.context import Call, identifier
@@ -17,6 +16,7 @@ from blazar.api.http.shapes import EXAMPLE_TIMESTAMPS, FLAG, SPACED_OR_NULL, TEX
 from blazar.api.leases.rules import GET, NAMES
 from blazar.model.base.clock import spaced_or_none, spaced_text
 from blazar.model.base.paging import Condition, Operator, Page
+from blazar.model.base.values import dataclass
 from blazar.model.calendar.views import Viewer
 from blazar.model.leases.details import HeldResource
 from blazar.model.leases.lease import unknown_lease

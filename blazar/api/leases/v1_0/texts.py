@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from blazar.api.http.answers import encode
 from blazar.api.http.shapes import Json
 from blazar.api.leases.v1_0 import render
+from blazar.model.base.values import dataclass
 from blazar.model.leases.details import EventRow, LeaseRow, LeaseRows, LeaseText, ReservationRow
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.reservation import SHOWN_IDS, Content, Reservation

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 from blazar.clouds.ports.compute import Aggregate, AggregateList, Compute
 from blazar.model.base.errors import Conflict, NotFound
+from blazar.model.base.values import dataclass
 
 LOG = logging.getLogger(__name__)
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from blazar.clouds.ports.compute import Aggregate, AggregateList, Compute, MigrationState, Server
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 from blazar.model.base.reasons import Cause, ReasonCode, joint_cause, spell_count
+from blazar.model.base.values import dataclass, field
 from blazar.model.resources.resource import Resource
 from blazar.resources.contract.parameters import by_service
 from blazar.resources.hosts.aggregates.freepool import Freepool, HostWaits, NotInFreepool
