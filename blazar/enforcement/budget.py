@@ -23,7 +23,7 @@ from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.budgets import BudgetFacts, BudgetSource, ProjectBudget, hours_down, hours_up
 from blazar.model.billing.fits import find_most
-from blazar.model.leases.limits import Exceeded, Fits
+from blazar.model.leases.limits import RAISE_LIMIT, Exceeded, Fits
 from blazar.model.use.resource_hours import (
     MEASURES,
     ReachedShare,
@@ -253,7 +253,7 @@ class ResourceHoursFilter(LimitFilter):
             f"reservations, start_date, end_date: the lease would take {hours_up(taken)} {measure}-hours from "
             f"{spell(period.start)} to {spell(period.end)}, and of the {limit} that the project has in "
             f"{self._period.words} ({name}) {hours_down(max(0, limit * 3600 - used))} are left for it; ask "
-            f"{', '.join(fits.advice) if limit else 'the operators for more'}"
+            f"{', '.join(fits.advice) if limit else RAISE_LIMIT}"
         )
 
     def _limits(self, project_id: str) -> Mapping[str, int]:

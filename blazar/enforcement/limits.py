@@ -20,7 +20,7 @@ from blazar.model.base.clock import later, to_minute, to_second, zulu
 from blazar.model.base.errors import EnforcementUnavailable, InvalidInput
 from blazar.model.base.service_info import StatedLimit
 from blazar.model.base.window import Window
-from blazar.model.leases.limits import Exceeded, Fits
+from blazar.model.leases.limits import RAISE_LIMIT, Exceeded, Fits
 from blazar.model.resources.resource import HOST
 from blazar.model.use.resource_hours import MEASURES, find_peak, measures
 
@@ -192,7 +192,7 @@ class MaxConcurrentLeasesFilter(LimitFilter):
             return
         if most == 0:
             raise Exceeded(self._limit.name, "leases", most, 1).make_denial(
-                f"the project may have no leases ({self._limit.name} is 0); ask your operator to raise the limit"
+                f"the project may have no leases ({self._limit.name} is 0); ask {RAISE_LIMIT}"
             )
         uses = [(use.window, 1) for use in question.others]
         others = find_peak(window, uses)
@@ -272,10 +272,12 @@ class MaxUnitsFilter(LimitFilter):
         if amount > left:
             dates = find_other_dates(window, uses, most - amount)
             fits: Fits = {**({"amount": left} if left else {}), **_dates(dates)}
+            # Of more than all no other dates have room.
+            fewer = f"for fewer, or {propose_dates(dates)}" if amount <= most else "for fewer"
             raise Exceeded(limit.name, name, most, amount, used, fits).make_denial(
                 f"reservations: the lease would have {amount} {plural(amount, name)}, and of the {most} that the "
                 f"project may have at a time ({limit.name}) {left} {'is' if left == 1 else 'are'} left between "
-                f"{spell(window.start)} and {spell(window.end)}; ask for fewer, or {propose_dates(dates)}"
+                f"{spell(window.start)} and {spell(window.end)}; ask {fewer if most else RAISE_LIMIT}"
             )
 
 

@@ -37,7 +37,7 @@ from blazar.model.billing.spending import (
     spell_month,
     spell_up,
 )
-from blazar.model.leases.limits import Exceeded, Fits
+from blazar.model.leases.limits import RAISE_LIMIT, Exceeded, Fits
 from blazar.model.use.resource_hours import MonthSpending, SpendLimit
 
 OPTION = "max_spend"
@@ -148,7 +148,7 @@ def _refuse(room: SpendRoom, excess: SpendExcess, quoted: QuotedLease, question:
         # No other start was looked for.
         *(["for another time"] if quoted.window.duration > LONGEST_MOVED else []),
     ]
-    asked = ", or ".join(advice) or "the operators for more: nothing of it fits within a year"
+    asked = ", or ".join(advice) or RAISE_LIMIT
     month = spending.months.get(excess.month, MonthSpending())
     exceeded = Exceeded(
         name,

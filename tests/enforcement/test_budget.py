@@ -75,11 +75,6 @@ def test_when_nothing_is_left_another_time_is_all_that_is_said():
     assert denial(MONTH, asked(a_view(), over)).endswith("0 are left for it; ask for another time")
 
 
-def test_who_has_no_hours_is_not_told_to_ask_for_another_time():
-    none = ResourceHoursFilter({"host": 0}, PeriodCalendar())
-    assert denial(none, asked(a_view())).endswith("0 are left for it; ask the operators for more")
-
-
 def test_a_change_does_not_count_the_lease_twice():
     before = a_view(hours(1, 91))
     MONTH.check(asked(a_view(hours(1, 101)), before=before))

@@ -17,11 +17,15 @@ from blazar.enforcement.limits import (
     MaxUnitsFilter,
     StartWindowFilter,
 )
+from blazar.enforcement.spend import SpendFilter
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import UsageDenied
+from blazar.model.billing.published import draft_list
+from blazar.model.billing.spending import ProjectSpending
 from blazar.model.leases.limits import Bounds
 from blazar.model.use.resource_hours import UsageRecord, find_longest_below, find_peak
 from tests.enforcement.builders import DAY, HOUR, NOON, a_host, a_view, asking, hours, used
+from tests.manager.billing.ledger import PRICES
 
 
 def denial(rule, question) -> str:
@@ -189,8 +193,27 @@ class TestMaxConcurrentLeases:
         MaxConcurrentLeasesFilter(None).check(asking(others=[used(hours(0, 9))] * 99))
 
 
+NOTHING = [
+    MaxConcurrentLeasesFilter(0),
+    MaxUnitsFilter(0),
+    ResourceHoursFilter({"host": 0}, parse_period("month")),
+    ResourceHoursFilter({"host": 0}, parse_period("7")),
+    SpendFilter(0),
+]
+
+
+@pytest.mark.parametrize("rule", NOTHING, ids=["leases", "hosts", "hours of months", "hours of days", "money"])
+def test_who_may_have_nothing_is_not_told_to_ask_for_less_or_another_time(rule):
+    lists = (draft_list(PRICES, None, now=NOON - DAY).parse(),)
+    question = replace(asking(a_view()), spending=ProjectSpending(lists))
+    assert denial(rule, question).endswith("; ask your operator to raise the limit")
+
+
 class TestMaxUnits:
     rule = MaxUnitsFilter(4)
+
+    def test_of_more_hosts_than_the_project_may_have_no_other_dates_are_proposed(self):
+        assert denial(self.rule, asking(a_view(hosts=5))).endswith("; ask for fewer")
 
     def test_hosts_of_all_leases_at_one_time_count_together(self):
         self.rule.check(asking(a_view(hours(1, 3), hosts=2), others=[used(hours(0, 2), 2), used(hours(2, 3), 2)]))

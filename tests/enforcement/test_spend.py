@@ -80,12 +80,6 @@ def test_what_is_too_dear_for_each_month_is_offered_at_the_edge_of_two():
     assert refused.message.endswith("or for a start at 2030-06-30T06:00:00Z")
 
 
-def test_who_may_pay_nothing_is_not_told_to_ask_for_another_time():
-    refused = denial(SpendFilter(0), ask(Window(NOON, NOON + HOUR), 1, prices()))
-    assert refused is not None
-    assert refused.message.endswith("0.00 are left; ask the operators for more: nothing of it fits within a year")
-
-
 @settings(max_examples=cases(60), deadline=None)
 @given(
     st.integers(0, 40 * 24), st.integers(1, 200), st.integers(1, 6), st.integers(0, 300), st.integers(0, 300),

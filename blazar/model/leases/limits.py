@@ -57,6 +57,10 @@ class Growth:
     prices: PriceList
 
 
+RAISE_LIMIT = "your operator to raise the limit"
+"""Whom to ask where nothing at all is allowed: neither less nor another time would do."""
+
+
 class GrowthDenied(UsageDenied):
     """The refusal of a change of leases by which a project would have to pay more than it may."""
 
@@ -78,7 +82,7 @@ def refuse_growth(growth: Growth, fits: Fits | None = None, told: Sequence[str] 
         spell_down(excess.left, decimals),
     )
     used = spell_up(max(0, limit.nano - excess.left), decimals)
-    advice = ", ".join([*(told or ["for less"]), "or for another time"])
+    advice = ", ".join([*(told or ["for less"]), "or for another time"]) if limit.nano else RAISE_LIMIT
     denial = Exceeded(limit.name, currency, most, taken, used, fits or {}).make_denial(
         f"reservations, start_date, end_date: the project would have to pay {taken} {currency} more for "
         f"{spell_month(excess.month)}, and of the {most} that it has for a month ({limit.name}) {left} are left; ask "
