@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.window import Window
+from blazar.model.energy.book import check_properties
 from blazar.model.energy.carbon import DAY, Embodied, HourlyCurve, Site, parse_curve, weigh_carbon
 from blazar.model.energy.consumption import (
     HOUR,
@@ -208,14 +209,36 @@ def test_what_is_not_known_is_said():
 @pytest.mark.parametrize(
     ("properties", "sentence"),
     [
-        ({"embodied_kg": "x", "lifespan_years": "5"}, "are numbers"),
-        ({"embodied_kg": "1", "lifespan_years": "0"}, "more than 0"),
+        ({"embodied_kg": "x", "lifespan_years": "5"}, "embodied_kg is 'x'; it is kilograms of CO2e"),
+        ({"embodied_kg": "1000001", "lifespan_years": "5"}, "embodied_kg is '1000001'"),
+        ({"embodied_kg": "1", "lifespan_years": "0"}, "lifespan_years is '0'; it is years, as 5, from 0.1 to 100"),
+        ({"embodied_kg": "1", "lifespan_years": "0.00000001"}, "lifespan_years is"),
     ],
+    ids=["no number", "units", "no life", "a second"],
 )
 def test_a_life_that_cannot_be_is_refused(properties, sentence):
     assert Embodied.of_properties({"embodied_kg": "1"}) is None
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInput, match="are kilograms and years"):
         Embodied.of_properties(properties)
+    with pytest.raises(InvalidInput, match=sentence):
+        check_properties(properties)
+
+
+@pytest.mark.parametrize(
+    ("idle", "most", "sentence"),
+    [
+        ("180 W", "420", "power_idle_w is '180 W'; it is watts"),
+        ("-5", "420", "power_idle_w is '-5'"),
+        ("180", "420000000", "power_max_w is '420000000'; it is watts, as 180, and at most 1000000"),
+        ("500", "420", "power_idle_w and power_max_w are watts, as 180 and 420, the second not less"),
+    ],
+    ids=["a unit", "below 0", "milliwatts", "swapped"],
+)
+def test_a_data_sheet_that_would_count_for_nothing_is_refused(idle, most, sentence):
+    check_properties({"power_idle_w": "180", "embodied_kg": "1300", "color": "red"})
+    with pytest.raises(InvalidInput, match=sentence) as refused:
+        check_properties({"power_idle_w": idle, "power_max_w": most})
+    assert str(refused.value.pointer).startswith("/properties/power_")
 
 
 def test_a_curve_is_read_from_a_table():

@@ -14,6 +14,7 @@ from blazar.manager.health.monitor import Monitor
 from blazar.manager.health.resource_states import VANISHED, ResourceEnabler
 from blazar.model.base.clock import to_second, zulu
 from blazar.model.base.errors import BlazarError, Conflict, InvalidInput, NotFound, check_revision
+from blazar.model.energy.book import POWER_PROPERTIES, check_properties
 from blazar.model.leases.reservation import Reservation
 from blazar.model.resources.changes import Disabling, Registration, ResourceChange
 from blazar.model.resources.pools import find_declared_twice, find_wrong_number
@@ -48,7 +49,7 @@ class ResourceRegistry:
         """Register a resource that is not in use. If this fails, changes of the cloud are undone."""
         request = plain.located(request)
         _check_keys(plain, request.capabilities)
-        _check_declared_once(plain, request.capabilities)
+        _check_of_host(plain, {}, request.capabilities)
         disabling = self._dated(request.disabling)
         with scope(limit=self._runtime.settings.request_limit):
             in_cloud = plain.find(request)
@@ -91,7 +92,7 @@ class ResourceRegistry:
             raise InvalidInput("nothing to change: give at least one capability as key and value")
         _check_keys(plain, change.capabilities)
         resource = self._store.one(plain.kind, resource_id)
-        _check_declared_once(plain, {**resource.capabilities, **change.capabilities})
+        _check_of_host(plain, resource.capabilities, change.capabilities)
         details: ResourceDetails | None = None
         if change.attributes:
             details = details_with(plain, resource, change.attributes)
@@ -245,9 +246,16 @@ def _check_keys(kind: Kind, capabilities: Mapping[str, str | None]) -> None:
             raise InvalidInput(f"{key[:80]} is {capabilities[key]!r:.80}; {wrong}", at=f"/properties/{key}")
 
 
-def _check_declared_once(kind: Kind, capabilities: Mapping[str, str | None]) -> None:
-    """Raise InvalidInput if the properties of a host would give two numbers for the cards of one class."""
-    kept = {name: value for name, value in capabilities.items() if value is not None}
-    if kind.kind == HOST and (twice := find_declared_twice(kept)) is not None:
+def _check_of_host(kind: Kind, before: Mapping[str, str], new: Mapping[str, str | None]) -> None:
+    """Raise InvalidInput if the properties of a host would give two numbers for the cards of one class.
+
+    The same if those that tell of its energy are changed to what cannot be read.
+    """
+    if kind.kind != HOST:
+        return
+    kept = {name: value for name, value in {**before, **new}.items() if value is not None}
+    if not new.keys().isdisjoint(POWER_PROPERTIES):
+        check_properties(kept)
+    if (twice := find_declared_twice(kept)) is not None:
         sentence = f"{twice[0]} and {twice[1]} declare the same cards; remove one of them"
         raise InvalidInput(sentence, at=f"/properties/{twice[1]}")

@@ -13,24 +13,56 @@ from fractions import Fraction
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.values import dataclass, field
-from blazar.model.energy.carbon import EMBODIED, LIFE, Embodied, Footprint, HourlyCurve, Site, weigh_carbon
+from blazar.model.energy.carbon import (
+    EMBODIED,
+    LIFE,
+    Embodied,
+    Footprint,
+    HourlyCurve,
+    Site,
+    read_embodied,
+    read_life,
+    weigh_carbon,
+)
 from blazar.model.energy.consumption import (
     HALF,
     IDLE,
     MOST,
+    MOST_MILLIWATTS,
     NO_METER,
     Energy,
     HostMeter,
     HostShare,
     PowerRating,
+    read_rated_watts,
     sum_energy,
 )
 
 POWER_PROPERTIES = (IDLE, MOST, EMBODIED, LIFE)
 """The properties of hosts that are read for it."""
 
-MOST_MILLIWATTS = 10**9
-"""More than any machine draws: what a source tells beyond is no measurement."""
+
+_MEANINGS = {
+    **dict.fromkeys((IDLE, MOST), (read_rated_watts, "watts, as 180, and at most 1000000")),
+    EMBODIED: (read_embodied, "kilograms of CO2e, as 1300, and at most 1000000"),
+    LIFE: (read_life, "years, as 5, from 0.1 to 100"),
+}
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Raise InvalidInput if a property of a host that tells of energy cannot be read: it would count for nothing."""
+    for name in POWER_PROPERTIES:
+        if (value := properties.get(name)) is not None:
+            read, meaning = _MEANINGS[name]
+            try:
+                read(value)
+            except ValueError as error:
+                raise InvalidInput(f"{name} is {value!r:.40}; it is {meaning}", at=f"/properties/{name}") from error
+    try:
+        PowerRating.of_properties(properties)
+    except InvalidInput as error:
+        error.pointer = f"/properties/{MOST}"
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,12 @@ HIGHEST = 10_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+MOST_EMBODIED = 10**6
+"""Kilograms; what it takes to make a host is a few thousand."""
+
+LEAST_LIFE, LONGEST_LIFE = Fraction(1, 10), 100
+"""Years."""
+
 EMBODIED, LIFE = "embodied_kg", "lifespan_years"
 """Properties of a host: what it took to make it, in kilograms of CO2e, and for how many years it is used."""
 
@@ -77,12 +83,25 @@ class Embodied:
         if EMBODIED not in properties or LIFE not in properties:
             return None
         try:
-            grams, years = read_number(properties[EMBODIED]) * 1000, read_number(properties[LIFE])
+            return cls(read_embodied(properties[EMBODIED]), read_life(properties[LIFE]))
         except ValueError as error:
-            raise InvalidInput(f"{EMBODIED} and {LIFE} are numbers, as 1300 and 5") from error
-        if not (life := round(years * YEAR)):
-            raise InvalidInput(f"{LIFE} must be more than 0")
-        return cls(grams, life)
+            raise InvalidInput(f"{EMBODIED} and {LIFE} are kilograms and years, as 1300 and 5") from error
+
+
+def read_embodied(value: object) -> Fraction:
+    """Return the grams of kilograms that it took to make a host. ValueError, also for what no machine takes."""
+    kilograms = read_number(value)
+    if kilograms > MOST_EMBODIED:
+        raise ValueError("no machine takes so much")
+    return kilograms * 1000
+
+
+def read_life(value: object) -> int:
+    """Return the seconds of the years of a machine. ValueError, also for what no machine lasts."""
+    years = read_number(value)
+    if not LEAST_LIFE <= years <= LONGEST_LIFE:
+        raise ValueError("no machine lasts so long, or so short")
+    return round(years * YEAR)
 
 
 @dataclass(frozen=True, slots=True)

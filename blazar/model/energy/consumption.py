@@ -30,6 +30,10 @@ IDLE, MOST = "power_idle_w", "power_max_w"
 """Properties of a host: what it draws idle, and under full load, in watts."""
 
 
+MOST_MILLIWATTS = 10**9
+"""More than any machine draws: what a source or a data sheet tells beyond is a mistake of units."""
+
+
 class EnergySource(StrEnum):
     """How an energy is known."""
 
@@ -55,7 +59,7 @@ class PowerRating:
         if IDLE not in properties or MOST not in properties:
             return None
         try:
-            idle, most = (round(read_number(properties[name]) * 1000) for name in (IDLE, MOST))
+            idle, most = (read_rated_watts(properties[name]) for name in (IDLE, MOST))
             return cls(idle, most)
         except ValueError as error:
             raise InvalidInput(f"{IDLE} and {MOST} are watts, as 180 and 420, the second not less") from error
@@ -177,6 +181,14 @@ def read_number(value: object) -> Fraction:
     if not _NUMBER.fullmatch(text):
         raise ValueError("not a decimal number")
     return Fraction(text)
+
+
+def read_rated_watts(value: object) -> int:
+    """Return the milliwatts of watts in a data sheet. ValueError, also for what no machine draws."""
+    found = round(read_number(value) * 1000)
+    if found > MOST_MILLIWATTS:
+        raise ValueError("no machine draws so much")
+    return found
 
 
 def split_by_hour(window: Window) -> Iterator[tuple[int, int]]:

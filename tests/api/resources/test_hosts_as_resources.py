@@ -14,6 +14,7 @@ from blazar.api.http.openapi import Served
 from blazar.api.http.policy import Policy
 from blazar.api.parts import BUILTIN
 from blazar.model.resources.resource import HOST
+from blazar.store.resources import inventory
 from tests.api.conftest import client_of, token
 from tests.statements import counted
 from tests.world import NOON, World
@@ -246,3 +247,21 @@ def test_a_refused_property_is_pointed_at(http, key, pointer):
 def test_a_hypervisor_that_is_unknown_is_pointed_at(http, key):
     answer = http.post("/v1/resources/host", json={key: "4711"}, headers=VERSION)
     assert (answer.status_code, answer.json["errors"][0].get("pointer")) == (400, f"/{key}")
+
+
+def test_a_data_sheet_that_would_count_for_nothing_is_refused(http, world):
+    error = put(http, {"properties": {"power_idle_w": "180 W"}}, 400).json["errors"][0]
+    assert error["pointer"] == "/properties/power_idle_w"
+    assert "power_idle_w is '180 W'; it is watts, as 180" in error["detail"]
+    assert http.put("/v1/os-hosts/1", json={"lifespan_years": "0"}).status_code == 400
+    put(http, {"properties": {"power_idle_w": "180"}})
+    error = put(http, {"properties": {"power_max_w": "100"}}, 400).json["errors"][0]
+    assert error["pointer"] == "/properties/power_max_w"
+    put(http, {"properties": {"power_max_w": "420"}})
+
+
+def test_what_a_host_has_had_for_long_keeps_nobody_from_changing_something_else(http, world):
+    host = world.store.resources.one(HOST, "1")
+    with world.engine.begin() as connection:
+        inventory.set_capabilities(connection, HOST, host.id, {"power_idle_w": "hot"}, NOON)
+    put(http, {"properties": {"rack": "7"}})
