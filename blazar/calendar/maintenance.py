@@ -31,7 +31,8 @@ class PromisedPiece:
 
     ``end`` includes the cleaning after it. ``movable``: its lease has not started, and its owner is not bound to this
     resource. ``per_instance`` None is the whole resource. Pieces of one ``group`` have the same candidates; of those
-    without one nothing is known.
+    without one nothing is known. With ``stays_for_others`` it leaves a resource that is in maintenance, but never one
+    that somebody else needs.
     """
 
     lease_id: str
@@ -44,6 +45,7 @@ class PromisedPiece:
     affinity: Affinity = Affinity.ANY
     movable: bool = False
     group: str = ""
+    stays_for_others: bool = False
 
     def meets(self, span: Span) -> bool:
         """Return whether the piece and a span share an instant."""
@@ -265,7 +267,7 @@ class _Search:
         for resource in self._list_open_hosts(piece):
             self._steps += 1
             met = self.board.conflicts(resource.id, piece, 1)
-            if len(met) == 1 and met[0].movable and met[0].per_instance is None:
+            if len(met) == 1 and met[0].movable and not met[0].stays_for_others and met[0].per_instance is None:
                 other = met[0]
                 if other not in self.placed and other not in self._gone:
                     yield other, resource.id

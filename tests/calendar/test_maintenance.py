@@ -79,6 +79,10 @@ def test_another_lease_makes_room_first_if_nothing_else_helps():
     assert where(free) == {"a": ((4, 1),)}
     started = [a_piece("a", 1), a_piece("b", 2, movable=False)]
     assert planned(started, candidates=only(a=(2,), b=(2, 3))).left == (started[0],)
+    kept = [a_piece("a", 1), a_piece("b", 2, stays_for_others=True)]
+    assert planned(kept, candidates=only(a=(2,), b=(2, 3))).left == (kept[0],)
+    # Its own host in maintenance it leaves all the same.
+    assert where(planned(kept, (1, 2), only(a=(3,), b=(4,)))) == {"a": ((3, 1),), "b": ((4, 1),)}
 
 
 def test_instances_are_packed_beside_others_and_kept_together_or_apart():

@@ -65,6 +65,7 @@ class HeldCalendar:
                     else "\0".join(
                         (row.resource_type, row.region, row.parameters, row.project_id if restricted else "")
                     ),
+                    row.keep_hosts,
                 )
             ] = row
 
