@@ -27,8 +27,8 @@ class GrantedLease:
     claim: Claim
     turn: int
     estimate: datetime
-    moves: bool = False
-    """Others get other hosts for it."""
+    before: tuple[Grant, ...] | None = None
+    """Others get other hosts for it, but what is planned for those before it; None: none do."""
 
 
 def window_of(grant: Grant) -> Window:

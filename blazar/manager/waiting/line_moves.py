@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first in line may have its turn because leases that have not started get other hosts.
+"""Who waits may have its turn because leases that have not started get other hosts.
 
-Newcomers get no room by that while anybody waits; who waits does.
+Newcomers get no room by that while anybody waits; who waits does, and takes nothing that is planned for those before.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.calendar.queue.values import Grant, GrantPart, QueuePlan, Waiter
@@ -20,32 +23,60 @@ from blazar.model.base.window import Window
 from blazar.model.leases.states import LeaseKind
 from blazar.model.resources.resource import HOST
 
+LONGEST_SEARCHES = 0.5
+"""Seconds of CPU after which nobody else in line is searched for in a round."""
 
-def find_turn_by_moves(runtime: Runtime, snapshot: QueueSnapshot, plan: QueuePlan) -> tuple[Waiter, Grant] | None:
-    """Return what the first in line gets from when it has asked for on, if others leave their hosts for it.
 
-    None if it has its turn as it is, or such a way is not found.
+@dataclass(frozen=True, slots=True)
+class MovedTurn:
+    """What a lease in line gets for which others leave their hosts, and what is planned for those before it."""
+
+    waiter: Waiter
+    grant: Grant
+    before: tuple[Grant, ...] = ()
+
+
+def find_turn_by_moves(runtime: Runtime, snapshot: QueueSnapshot, plan: QueuePlan) -> MovedTurn | None:
+    """Return what the first in line gets, of those that have no turn from when they have asked for on, by moves.
+
+    None if such a way is not found; behind one of which it is not known what it will get, none is looked for.
     """
     held_back = {blocked.lease_id for blocked in plan.blocked} | snapshot.backing_off.keys()
-    first = next((waiter for waiter in snapshot.order() if waiter.lease_id not in held_back), None)
-    if first is None:
-        return None
-    wanted = next(one for one in snapshot.wanted if one.lease.id == first.lease_id)
-    start = max(epoch(snapshot.now), first.earliest)
-    has_turn = any(grant.lease_id == first.lease_id and grant.start <= start for grant in plan.placed)
-    if has_turn or start > first.last_start or not is_moved_for(wanted):
-        return None
-    window = Window(from_epoch(start), from_epoch(start + first.length))
-    try:
-        found = plan_turn(runtime, wanted, window, snapshot.now)
-    except (NotEnoughResources, StaleLease):
-        return None
-    numbers = {request.reservation_id: number for number, request in enumerate(wanted.requests)}
-    parts = tuple(
-        GrantPart(numbers[a.reservation_id], a.kind, a.resource_id, a.count, a.per_instance)
-        for a in found.plan.allocations
-    )
-    return first, Grant(first.lease_id, start, start + first.length, parts)
+    placed = {grant.lease_id: grant for grant in plan.placed}
+    wanted = {one.lease.id: one for one in snapshot.wanted}
+    before, spent = list(plan.advance), time.thread_time() + LONGEST_SEARCHES
+    for waiter in snapshot.order():
+        if waiter.lease_id in held_back:
+            continue
+        start, known = max(epoch(snapshot.now), waiter.earliest), placed.get(waiter.lease_id)
+        has_turn = known is not None and known.start <= start
+        if not has_turn and start <= waiter.last_start and is_moved_for(wanted[waiter.lease_id]):
+            grant = _find_grant(runtime, wanted[waiter.lease_id], waiter, start, before, snapshot.now)
+            if grant is not None:
+                return MovedTurn(waiter, grant, tuple(before))
+        if known is None or time.thread_time() > spent:
+            return None
+        before.append(known)
+    return None
+
+
+def _find_grant(
+    runtime: Runtime, wanted: WaitingLease, waiter: Waiter, start: int, before: Sequence[Grant], now: datetime
+) -> Grant | None:
+    """Return what a lease gets from an instant on by moves, for all of its time, or else for the shortest that does."""
+    for length in sorted({waiter.length, waiter.shortest}, reverse=True):
+        window = Window(from_epoch(start), from_epoch(start + length))
+        try:
+            found = plan_turn(runtime, wanted, window, now, before)
+        except (NotEnoughResources, StaleLease):
+            continue
+        numbers = {request.reservation_id: number for number, request in enumerate(wanted.requests)}
+        parts = tuple(
+            GrantPart(numbers[a.reservation_id], a.kind, a.resource_id, a.count, a.per_instance)
+            for a in found.plan.allocations
+        )
+        return Grant(waiter.lease_id, start, start + length, parts)
+    return None
 
 
 def is_moved_for(wanted: WaitingLease) -> bool:
@@ -54,10 +85,28 @@ def is_moved_for(wanted: WaitingLease) -> bool:
     return scheduled and all(request.demand.kind == HOST for request in wanted.requests)
 
 
-def plan_turn(runtime: Runtime, wanted: WaitingLease, window: Window, now: datetime) -> RepackedPlan:
-    """Return the hosts of a lease that waits, with the moves of others. NotEnoughResources, StaleLease."""
-    lease, select = wanted.lease, Selectable(wanted.lease.project_id)
-    found = plan_first(runtime, lease, window, wanted.requests, selectable=select, now=now)
+def plan_turn(
+    runtime: Runtime, wanted: WaitingLease, window: Window, now: datetime, before: Sequence[Grant] = ()
+) -> RepackedPlan:
+    """Return the hosts of a lease that waits, with the moves of others, and none of what is planned for those before.
+
+    NotEnoughResources, StaleLease.
+    """
+    found = plan_first(
+        runtime,
+        wanted.lease,
+        window,
+        wanted.requests,
+        selectable=Selectable(wanted.lease.project_id),
+        now=now,
+        taken=_list_taken(before),
+    )
     if found is None:
         raise NotEnoughResources("too few hosts are free, also if leases that have not started get others")
     return found
+
+
+def _list_taken(grants: Sequence[Grant]) -> Iterator[tuple[int, Window]]:
+    for grant in grants:
+        window = Window(from_epoch(grant.start), from_epoch(grant.end))
+        yield from ((part.resource_id, window) for part in grant.parts if part.kind == HOST)

@@ -28,7 +28,7 @@ from blazar.manager.queue import waiting_leases as waiting
 from blazar.manager.queue.snapshot import QueueSnapshot, WaitingLease
 from blazar.manager.queue.waiting_leases import note_wait
 from blazar.manager.waiting.granted_leases import GrantedLease, examine_grant, group_resources, window_of
-from blazar.manager.waiting.line_moves import find_turn_by_moves, plan_turn
+from blazar.manager.waiting.line_moves import MovedTurn, find_turn_by_moves, plan_turn
 from blazar.manager.waiting.news import QueueRound, find_news, tell_too_late
 from blazar.model.base.errors import (
     BlazarError,
@@ -99,7 +99,7 @@ class QueueRounds:
             state = self._runtime.store.waiting_list.record_plan(state, due_at=due_at, updates=())
         try:
             if by_moves is not None:
-                self._grant_by_moves(round_, *by_moves, state)
+                self._grant_by_moves(round_, by_moves, state)
             # First, as what they leave may be granted to others.
             if self._advance_all(round_, snapshot, plan, state) and self._grant_all(round_, snapshot, plan, state):
                 self._tell(snapshot, plan, state, round_)
@@ -141,14 +141,15 @@ class QueueRounds:
             round_.moved += self._advance(promised[grant.lease_id], grant, turn=state.version)
         return True
 
-    def _grant_by_moves(self, round_: QueueRound, waiter: Waiter, grant: Grant, state: ListState) -> None:
-        """Grant what the first in line gets because others leave their hosts. PlanSuperseded."""
-        if self._stopping.is_set() or self._find_denial(round_, waiter, grant, ()) is not None:
+    def _grant_by_moves(self, round_: QueueRound, found: MovedTurn, state: ListState) -> None:
+        """Grant what a lease gets because others leave their hosts. PlanSuperseded."""
+        grant, lease_id, start = found.grant, found.waiter.lease_id, from_epoch(found.grant.start)
+        if self._stopping.is_set() or self._find_denial(round_, found.waiter, grant, ()) is not None:
             return
-        wanted, check = round_.wanted[waiter.lease_id], round_.checks.get(waiter.lease_id)
+        wanted, check = round_.wanted[lease_id], round_.checks.get(lease_id)
         try:
-            if self._grant(wanted, grant, check, turn=state.version, estimate=from_epoch(grant.start), moves=True):
-                round_.granted.add(waiter.lease_id)
+            if self._grant(wanted, grant, check, turn=state.version, estimate=start, before=found.before):
+                round_.granted.add(lease_id)
         except PlanSuperseded:
             raise
         except BlazarError as error:
@@ -305,15 +306,15 @@ class QueueRounds:
         *,
         turn: int,
         estimate: datetime,
-        moves: bool = False,
+        before: tuple[Grant, ...] | None = None,
     ) -> bool:
         """Book what a lease gets, and prepare it; return False if it has stopped waiting. BlazarError.
 
         ``turn`` is the version of the list: PlanSuperseded if another plan was carried out since. ``estimate`` is when
-        it will probably start. ``moves``: others get other hosts for it.
+        it will probably start. ``before``: others get other hosts for it, but what is planned for those before it.
         """
         runtime, claim = self._runtime, self._runtime.claims.new()
-        granted = GrantedLease(wanted, grant, claim, turn, estimate, moves)
+        granted = GrantedLease(wanted, grant, claim, turn, estimate, before)
         try:
             done = self._booker.book(partial(self._propose, granted), checks=() if check is None else (check,))
         except _StoppedWaiting:
@@ -336,8 +337,8 @@ class QueueRounds:
         window = window_of(granted.grant)
         check_names(runtime, replace(wanted.lease, window=window))
         moved: Sequence[LeaseWrite] = ()
-        if granted.moves:
-            found = plan_turn(runtime, wanted, window, now)
+        if granted.before is not None:
+            found = plan_turn(runtime, wanted, window, now, granted.before)
             plan, moved = found.plan, found.moved
         else:
             plan = self._plan_as_chosen(granted, window, now, attempt)

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.calendar.repack.values import RepackMode
+from blazar.manager.booking import host_search
 from blazar.model.base.errors import NotEnoughResources, OthersWait
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import LeaseStatus
@@ -68,4 +69,63 @@ def test_nobody_is_moved_for_a_newcomer_meanwhile(sqlite):
         world.lease(a_host(), start=3 * HOUR, hours=8)
     assert [world.now(lease) for lease in pending] == pending
     world.run_to(NOON + 2 * HOUR)
+    assert world.now(waits).status is LeaseStatus.ACTIVE
+
+
+@pytest.mark.parametrize(("hours", "has_turn"), [(7, True), (9, False)])
+def test_the_second_in_line_has_a_turn_but_takes_nothing_of_the_first(sqlite, hours, has_turn):
+    """The first one needs both hosts for ten hours, and will have them from 10 on."""
+    world = a_world(sqlite, {}, {})
+    in_use(world, a_host(2), hours=2, project="biology")
+    pending = [booked_on(world, 1, start=6, hours=2), booked_on(world, 2, start=8, hours=2)]
+    world.waits = True
+    first = world.lease(a_host(2), hours=10, wait=DAY, project="physics")
+    world.clock.by(seconds=1)
+    second = world.lease(a_host(), hours=hours, wait=DAY)
+    world.run_to(NOON + 2 * HOUR)
+    assert world.now(first).status is LeaseStatus.WAITING
+    assert (world.now(second).status is LeaseStatus.ACTIVE) == has_turn
+    assert sum(world.now(one).revision > one.revision for one in pending) == has_turn
+    check_promises(world.store, since=NOON)
+    world.run_to(NOON + 10 * HOUR)
+    assert world.now(first).window.start == NOON + 10 * HOUR
+    assert world.now(first).status is LeaseStatus.ACTIVE
+
+
+def test_who_waits_for_a_shorter_time_at_least_gets_that_by_moves(sqlite):
+    world = a_world(sqlite, {}, {})
+    in_use(world, a_host(2), hours=2, project="biology")
+    pending = [booked_on(world, 1, start=6, hours=2), booked_on(world, 2, start=8, hours=2)]
+    world.change(world.lease(a_host(2), start=11 * HOUR, hours=2, project="chemistry"), keep_hosts=True)
+    world.waits = True
+    waits = world.lease(a_host(), hours=24, wait=3 * HOUR, at_least=8 * HOUR)
+    world.run_to(NOON + 2 * HOUR)
+    assert world.now(waits).window.duration == 8 * HOUR
+    assert world.now(waits).status is LeaseStatus.ACTIVE
+    assert sum(world.now(one).revision > one.revision for one in pending) == 1
+
+
+def test_it_is_not_searched_for_again_while_nothing_changes_for_it(sqlite, monkeypatch):
+    world, waits, pending = a_line(sqlite)
+    for lease in pending:
+        world.change(lease, keep_hosts=True)
+    searched, search = [], host_search.repack
+
+    def look_on(problem, limits):
+        searched.append(problem)
+        return search(problem, limits)
+
+    monkeypatch.setattr(host_search, "repack", look_on)
+    world.run_to(NOON + 2 * HOUR + timedelta(minutes=1))
+    assert world.now(waits).status is LeaseStatus.WAITING
+    number = len(searched)
+    assert number
+    for minute in range(2, 7):
+        # What has nothing to do with it makes a new plan of the list.
+        world.lease(a_host(2), start=5 * DAY + minute * HOUR, hours=1, project="physics")
+        world.run_to(NOON + 2 * HOUR + timedelta(minutes=minute))
+    assert len(searched) == number
+    world.change(world.now(pending[0]), keep_hosts=False)
+    world.run_to(NOON + 2 * HOUR + timedelta(minutes=8))
+    assert len(searched) > number
     assert world.now(waits).status is LeaseStatus.ACTIVE
