@@ -148,10 +148,14 @@ class HostSearch:
 
     def keep(self, allocations: Iterable[Allocation]) -> None:
         """Let these, and the moves that were found last, be so for all that is searched for after it."""
-        self._went, cleaning = self._last, self.runtime.store.calendar.cleaning_time
-        for a in allocations:
-            span = epoch(a.window.start), epoch(later(a.window.end, cleaning))
-            self._planned.append(PromisedPiece("", "", a.resource_id, *span, movable=False))
+        self._went = self._last
+        for allocation in allocations:
+            self.reserve(allocation.resource_id, allocation.window)
+
+    def reserve(self, host: int, window: Window) -> None:
+        """Let a host be taken in a window, for all that is searched for after it."""
+        span = epoch(window.start), epoch(later(window.end, self.runtime.store.calendar.cleaning_time))
+        self._planned.append(PromisedPiece("", "", host, *span, movable=False))
 
     def _follow(self, moves: Sequence[RepackMove]) -> dict[PromisedPiece, int]:
         """Return where pieces go by all that is kept and by these moves, as they are promised."""
@@ -177,7 +181,7 @@ class HostSearch:
         """Return a number that is another one once something has changed that this search depends on."""
         held = self.held
         pieces = frozenset((piece, row.keep_hosts, row.lease_status, row.released) for piece, row in held.rows.items())
-        asked = repr((self.requests, self.selectable, sorted(held.closed.items())))
+        asked = repr((self.requests, self.selectable, self._planned, sorted(held.closed.items())))
         return hash((pieces, held.view.catalog.version, asked))
 
     def _find_next_end(self, at: int, hosts: Collection[int] | None = None) -> int | None:
@@ -230,7 +234,9 @@ class HostSearch:
         earliest = epoch(self.now) + int(settings.notice.total_seconds())
         likeness = held.view.catalog.likeness
         choices: dict[str, frozenset[int]] = {}
-        pieces = [piece for piece in self._planned if piece.meets((first, last))]
+        pieces = list(self._planned)
+        # Filters were not asked about other hosts: for them an equal one is the same.
+        goes_anywhere = settings.mode is RepackMode.ANY and not self.runtime.enforcement.enabled
         now_on = {(piece.reservation_id, piece.resource_id): to for piece, to in self._went.items()}
         mine = [piece for piece in held.held if piece.lease_id == self.lease.id] if self._holds_meanwhile else []
         for piece in held.held:
@@ -241,7 +247,7 @@ class HostSearch:
             if not (inside and self._may_move(piece, earliest)):
                 pieces.append(replace(piece, resource_id=here, movable=False))
                 continue
-            like = likeness[piece.resource_id] if settings.mode is RepackMode.EQUAL else None
+            like = None if goes_anywhere else likeness[piece.resource_id]
             kept = sorted(own.resource_id for own in mine if own.meets((piece.start, piece.end)))
             group = json.dumps([piece.group, like, kept])
             if group not in choices:

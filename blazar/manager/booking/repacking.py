@@ -107,15 +107,19 @@ def plan_first(
     *,
     selectable: Selectable,
     now: datetime,
+    taken: Iterable[tuple[int, Window]] = (),
 ) -> RepackedPlan | None:
-    """Return a plan for which others leave their hosts, for who comes before all that wait; None if none is found.
+    """Return a plan for which others leave their hosts, for who has its turn or lost a host; None if none is found.
 
-    As long as nothing has changed for it, it is not searched for again. StaleLease.
+    Hosts that are ``taken`` for some time are for those that come before it. As long as nothing has changed for it, it
+    is not searched for again. StaleLease.
     """
     if not requests or not _do_others_move(runtime, requests, comes_first=True):
         return None
     with metrics.REPACK_DURATION.measure():
         search = open_search(runtime, lease, requests, selectable, now, window)
+        for host, span in taken:
+            search.reserve(host, span)
         found = _note_outcome(search, window, search.find_if_changed(window))
     # What is free by now is not for others to leave.
     return found if isinstance(found, RepackedPlan) and found.moved else None

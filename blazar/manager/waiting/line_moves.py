@@ -99,14 +99,14 @@ def plan_turn(
         wanted.requests,
         selectable=Selectable(wanted.lease.project_id),
         now=now,
-        taken=_list_taken(before),
+        taken=_list_hosts(before),
     )
     if found is None:
         raise NotEnoughResources("too few hosts are free, also if leases that have not started get others")
     return found
 
 
-def _list_taken(grants: Sequence[Grant]) -> Iterator[tuple[int, Window]]:
+def _list_hosts(grants: Sequence[Grant]) -> Iterator[tuple[int, Window]]:
     for grant in grants:
         window = Window(from_epoch(grant.start), from_epoch(grant.end))
         yield from ((part.resource_id, window) for part in grant.parts if part.kind == HOST)

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from blazar.calendar.repack.values import RepackMode
+from blazar.enforcement.limits import MaxLeaseDurationFilter
 from blazar.manager.booking import host_search
 from blazar.manager.common.settings import RepackSettings, Settings
 from blazar.model.base.errors import NotEnoughResources, OthersWait
@@ -126,6 +127,20 @@ def test_who_is_moved_is_told_once_a_day_and_not_for_whom(world):
     assert [entry.reason for entry in entries] == [None, "repacked", "repacked_again"]
 
 
+def test_who_is_moved_again_after_a_day_is_told_again(world):
+    lease, pending = pair(world)
+    later = world.change(pending, start=NOON + 40 * HOUR, end=NOON + 48 * HOUR)
+    (first,) = hosts(world, later)
+    world.change(lease, end=NOON + 60 * HOUR)
+    assert told(world, pending) == 1
+    (second,) = hosts(world, pending)
+    assert second != first
+    world.run_to(NOON + 25 * HOUR)
+    world.lease(a_host(needs=f'["==", "$hypervisor_hostname", "node-{second}"]'), start=10 * HOUR, hours=20)
+    assert hosts(world, pending) == {1, 2, 3} - {first, second}
+    assert told(world, pending) == 2
+
+
 def test_a_dry_run_moves_nobody(world):
     lease, pending = pair(world)
     assert prolong(world, lease, 8, dry_run=True).window.end == NOON + 8 * HOUR
@@ -165,6 +180,24 @@ def test_what_users_can_tell_apart_is_exchanged_only_if_the_operator_says_so(sql
     else:
         prolong(world, lease, 8)
         assert hosts(world, pending) <= {2, 3}
+
+
+def test_with_filters_leases_go_to_equal_hosts_only_as_these_were_not_asked(sqlite):
+    settings = Settings(claim_ttl=timedelta(seconds=30), promises=0, repack=RepackSettings(mode=RepackMode.ANY))
+    filters = [MaxLeaseDurationFilter(10 * DAY)]
+    world = World(sqlite, hosts=3, state=of_hosts({}, SMALL, {}), settings=settings, filters=filters)
+    lease = in_use(world, a_host(needs='["==", "$vcpus", "16"]'))
+    (mine,) = hosts(world, lease)
+    pending = booked_on(world, mine)
+    prolong(world, lease, 8)
+    assert hosts(world, pending) == {1, 3} - {mine}
+    (free,) = hosts(world, pending)
+    world.lease(a_host(needs=f'["==", "$hypervisor_hostname", "node-{mine}"]'), start=13 * HOUR, hours=2)
+    last = booked_on(world, mine, start=16, hours=2)
+    world.lease(a_host(needs=f'["==", "$hypervisor_hostname", "node-{free}"]'), start=16 * HOUR, hours=2)
+    with pytest.raises(NotEnoughResources):
+        world.lease(a_host(needs=f'["==", "$hypervisor_hostname", "node-{mine}"]'), start=16 * HOUR, hours=1)
+    assert hosts(world, last) == {mine}
 
 
 def test_hosts_that_differ_in_what_operators_keep_for_themselves_are_equal(world):
