@@ -127,6 +127,7 @@ class FactService:
             idempotency=settings.idempotency_retention,
             limits=(*settings.bounds.list_set_limits(), *self._runtime.enforcement.stated_limits(project_id)),
             channels=tuple(map(str, self._runtime.channels)),
+            confirm_within=settings.confirm_within,
         )
 
 

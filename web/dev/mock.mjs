@@ -227,6 +227,7 @@ const routes = {
       resource_types: ["physical:host", "virtual:instance", "flavor:instance", "virtual:floatingip"],
       before_end: { default: "notification", lead_seconds: 3600 },
       cleaning_seconds: 1800,
+      confirm_within_seconds: 900,
       limits: [{ limit: "max_lease_duration", value: 30 * 86400, unit: "seconds" }],
       bounds: {
         page: 1000,

@@ -38,7 +38,15 @@ _BOUNDS: Json = {
 }
 """What each bound is of."""
 
-_OF_MANAGERS = ("resource_types", "before_end", "cleaning_seconds", "limits", "idempotency_seconds", "channels")
+_OF_MANAGERS = (
+    "resource_types",
+    "before_end",
+    "cleaning_seconds",
+    "confirm_within_seconds",
+    "limits",
+    "idempotency_seconds",
+    "channels",
+)
 _BOUNDS_OF_MANAGERS = (
     "range_seconds",
     "range_back_seconds",
@@ -81,6 +89,7 @@ def _render_facts(call: Call, facts: ServiceFacts) -> Json:
         "resource_types": list(facts.resource_types),
         "before_end": {"default": facts.before_end, "lead_seconds": int(facts.lead.total_seconds())},
         "cleaning_seconds": int(facts.cleaning.total_seconds()),
+        "confirm_within_seconds": int(facts.confirm_within.total_seconds()),
         "limits": [{"limit": limit.limit, "value": limit.value, "unit": limit.unit} for limit in facts.limits],
         "bounds": {**_list_own(call), **_render_bounds(call, facts)},
         "idempotency_seconds": int(facts.idempotency.total_seconds()),
@@ -137,6 +146,7 @@ COMPONENTS: Json = {
             "kinds": {**a_list(TEXT), "description": "kinds of lease that the caller may book"},
             "before_end": an_object({"default": TEXT, "lead_seconds": NUMBER}),
             "cleaning_seconds": {**NUMBER, "description": "what is kept free between two users of a resource"},
+            "confirm_within_seconds": {**NUMBER, "description": "the longest confirm_within; 0: each lease is firm"},
             "limits": a_list(an_object({"limit": TEXT, "value": NUMBER, "unit": TEXT})),
             "bounds": an_object(
                 {name: {**NUMBER, "description": of} for name, of in _BOUNDS.items()}, optional=_BOUNDS_OF_MANAGERS
@@ -158,6 +168,7 @@ COMPONENTS: Json = {
             "kinds": ["scheduled", "immediate", "retries"],
             "before_end": {"default": "notification", "lead_seconds": 3600},
             "cleaning_seconds": 1800,
+            "confirm_within_seconds": 900,
             "limits": [{"limit": "max_lease_duration", "value": 604800, "unit": "seconds"}],
             "bounds": {
                 "page": 1000,

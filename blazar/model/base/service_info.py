@@ -47,7 +47,8 @@ class ServiceFacts:
     """Facts about a service: ``now`` is its clock, ``resource_types`` are those of which reservations can be made.
 
     ``before_end`` is the action where a reservation names none, ``lead`` the time before the end at which it is done.
-    ``search_range`` is the longest range of a search for free time.
+    ``search_range`` is the longest range of a search for free time, ``confirm_within`` the longest time for which a
+    lease may be unconfirmed.
     ``limits`` are those that are configured for all projects. ``reads`` bounds what a request may read, and
     ``idempotency`` is how long the keys of requests are remembered. ``channels`` are the ways by which subscribers are
     told, by their names.
@@ -63,3 +64,4 @@ class ServiceFacts:
     reads: ReadBounds = ReadBounds()
     idempotency: timedelta = timedelta(hours=24)
     channels: tuple[str, ...] = ()
+    confirm_within: timedelta = timedelta(0)

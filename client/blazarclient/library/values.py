@@ -868,6 +868,7 @@ class Info:
     resource_types: tuple[str, ...] = ()
     before_end: Json = field(default_factory=dict, hash=False)
     cleaning_seconds: int = 0
+    confirm_within_seconds: int = 0
     limits: tuple[Json, ...] = field(default=(), hash=False)
     bounds: Json = field(default_factory=dict, hash=False)
     idempotency_seconds: int = 0

@@ -58,6 +58,7 @@ def test_limits_and_times_are_those_that_are_configured(sqlite):
     assert statements.count == 0
     assert found["before_end"] == {"default": "snapshot", "lead_seconds": 3600}
     assert found["cleaning_seconds"] == 1800
+    assert found["confirm_within_seconds"] == 900
     assert found["limits"] == [
         {"limit": "leases_per_project", "value": 5, "unit": "leases"},
         {"limit": "max_lease_duration", "value": 604800, "unit": "seconds"},
@@ -84,7 +85,8 @@ def test_without_a_manager_the_api_says_what_it_knows_itself(world, error):
     assert bare["bounds"].items() <= whole["bounds"].items()
     assert bare["bounds"]["page"] == 1000
     assert whole.keys() - bare.keys() == {
-        "resource_types", "before_end", "cleaning_seconds", "limits", "idempotency_seconds", "channels",
+        "resource_types", "before_end", "cleaning_seconds", "confirm_within_seconds", "limits", "idempotency_seconds",
+        "channels",
     }  # fmt: skip
     assert "notice" not in whole
 

@@ -563,6 +563,8 @@ export interface Info {
   resource_types?: ResourceType[];
   before_end?: { default: BeforeEnd; lead_seconds: number };
   cleaning_seconds?: number;
+  /** For how long a lease may be unconfirmed; 0: each is firm. */
+  confirm_within_seconds?: number;
   limits?: { limit: string; value: number; unit: string }[];
   bounds: {
     page: number;

@@ -41,6 +41,8 @@ export interface Booking {
   most: string;
   /** It keeps its hosts until it starts. */
   keeps: boolean;
+  /** It is deleted unless somebody confirms it in time. */
+  confirms: boolean;
   /** The series that is booked as far as it fits, as it is sent; null: none is. */
   some: string | null;
 }
@@ -108,6 +110,7 @@ export function newBooking(subject: Subject, reminders: readonly Wish[] = []): B
     reminders,
     most: "",
     keeps: false,
+    confirms: false,
     some: null,
   };
 }
@@ -131,7 +134,12 @@ export interface Plan {
   end: number;
   atOnce: boolean;
   name: string;
+  /** It can be confirmed before it starts. */
+  confirmable: boolean;
 }
+
+/** How long a lease that is booked here may be unconfirmed. */
+export const CONFIRM_MINUTES = 10;
 
 /** Returns what would be done with a form; `zone` is that of the page. */
 export function planOf(subject: Subject, form: Booking, zone: string, now: number): Plan {
@@ -145,7 +153,8 @@ export function planOf(subject: Subject, form: Booking, zone: string, now: numbe
   const what = whatIn(question);
   const dated = way === "books" || way === "immediate";
   const proposed = dated ? `${what} on ${formatted(start, zone, "day")}` : what;
-  return { way, start, end: start + length, atOnce, name: (form.name ?? proposed.slice(0, 80)).trim() };
+  const confirmable = way === "books" && start - now >= (CONFIRM_MINUTES + 1) * MINUTE;
+  return { way, start, end: start + length, atOnce, name: (form.name ?? proposed.slice(0, 80)).trim(), confirmable };
 }
 
 /** Tells whether it is asked what something may cost at most: what is booked costs what is shown. */
@@ -226,6 +235,7 @@ export function leaseBody(subject: Subject, form: Booking, plan: Plan, zone: str
       : {}),
     ...(more === null ? {} : { extend_if_free: { until: `+${more}` } }),
     ...keepsBody(subject, form, plan),
+    ...(form.confirms && plan.confirmable ? { confirm_within: `PT${CONFIRM_MINUTES}M` } : {}),
     ...remindersBody(form),
   };
 }

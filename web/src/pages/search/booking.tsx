@@ -67,6 +67,7 @@ const POINTERS = [
   "/wait/at_least",
   "/wait/tries",
   "/extend_if_free",
+  "/confirm_within",
 ];
 
 const WORDS: Record<Plan["way"], { title: string; doing: string; verb: string }> = {

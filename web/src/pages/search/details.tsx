@@ -14,6 +14,7 @@ import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import {
   type Booking,
+  CONFIRM_MINUTES,
   type Plan,
   type Subject,
   boundsPrice,
@@ -25,7 +26,7 @@ import { endChoices, reminders } from "../../words/endings.ts";
 import { endInWords, whatOf } from "../../words/lease.ts";
 import { wishOf } from "../../words/question.ts";
 import { FlexibleField } from "./flexible.tsx";
-import { KindField, MoreField, TriesField } from "./kinds.tsx";
+import { ConfirmsField, KindField, MoreField, TriesField } from "./kinds.tsx";
 import { RepeatField } from "./repeat.tsx";
 
 const FIVE_MINUTES = 300_000;
@@ -81,6 +82,13 @@ export function DetailFields(props: DetailProps) {
           onChange={(reminders) => edit({ reminders })}
         />
         {mayKeep(subject, plan) && <KeepsField keeps={form.keeps} onChange={(keeps) => edit({ keeps })} />}
+        {plan.confirmable && (info.value?.confirm_within_seconds ?? 0) >= CONFIRM_MINUTES * 60 && (
+          <ConfirmsField
+            confirms={form.confirms}
+            error={errors.get("/confirm_within")}
+            onChange={(confirms) => edit({ confirms })}
+          />
+        )}
         {plan.way !== "recurs" && (
           <MoreField
             more={form.more}

@@ -10,6 +10,7 @@ import { NumberInput } from "../../parts/number.tsx";
 import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
+import { CONFIRM_MINUTES } from "../../words/booking.ts";
 import { lengthOf } from "../../words/question.ts";
 import { WAITING_MEANS, beforeInWords, beforeOf, shortageOf } from "../../words/waiting.ts";
 
@@ -69,6 +70,24 @@ export function PatienceField(props: {
         onChange={(at) => at !== null && onChange(at)}
       />
     </>
+  );
+}
+
+/** Asks whether a lease is deleted unless somebody confirms it in time. */
+export function ConfirmsField(props: {
+  confirms: boolean;
+  error: string | undefined;
+  onChange: (confirms: boolean) => void;
+}) {
+  const { confirms, error, onChange } = props;
+  return (
+    <div class="stack">
+      <label class="check">
+        <input type="checkbox" checked={confirms} onChange={(event) => onChange(event.currentTarget.checked)} />
+        Hold it for {CONFIRM_MINUTES} minutes: unless it is confirmed by then, it is deleted and costs nothing
+      </label>
+      {error && <p class="field-error">{error}</p>}
+    </div>
   );
 }
 
