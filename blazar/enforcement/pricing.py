@@ -45,7 +45,7 @@ def describe_lease(
         PricedAmount(reservation_id, numbers[reservation_id], sku, measures[sku], amount, total)
         for (reservation_id, sku, total), amount in sums.items()
     ]
-    return QuotedLease(tuple(amounts), window, lease.project_id, booked_at)
+    return QuotedLease(tuple(amounts), window, lease.project_id, booked_at, lease.confirm_by)
 
 
 def add_lease(spending: ProjectSpending | None, view: LeaseView, now: datetime) -> ProjectSpending | None:

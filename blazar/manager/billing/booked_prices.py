@@ -11,7 +11,7 @@ from blazar.manager.common.runtime import Runtime
 from blazar.model.billing.accounts import AccountState
 from blazar.model.billing.booked_prices import AccountTotals, list_costs, sum_account
 from blazar.model.billing.price_lists import PriceList
-from blazar.model.billing.prices import CancellationCost, LeasePrice, show_amount
+from blazar.model.billing.prices import CancellationCost, LeasePrice, excuse, show_amount
 from blazar.model.leases.details import LeaseDetails, LeasePage
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EndReason
@@ -51,6 +51,7 @@ class BookedPrices:
         if totals is None:
             return details
         costs = self._list_costs(totals) if with_costs else ()
+        costs = excuse(costs, lease.confirm_by if costs else None, lists[-1].decimals)
         return replace(details, price=sum_account(totals, lists, costs))
 
     def add_to_page(self, page: LeasePage) -> LeasePage:

@@ -100,12 +100,13 @@ class LeasePrice:
 
 @dataclass(frozen=True, slots=True)
 class QuotedLease:
-    """What is priced: amounts for a window, booked at an instant for a project."""
+    """What is priced: amounts for a window, booked at an instant for a project, and to be confirmed by another one."""
 
     amounts: tuple[PricedAmount, ...]
     window: Window
     project_id: str
     booked_at: datetime
+    confirm_by: datetime | None = None
 
     @property
     def terms(self) -> ChargeTerms:
@@ -162,7 +163,7 @@ def quote(quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
             *_list_energy(energy, quoted.amounts, first.decimals),
         ),
         # Of what was not drawn nothing is given back.
-        if_cancelled=tuple(_list_cancellation(quoted, times, lists, first)),
+        if_cancelled=excuse(_list_cancellation(quoted, times, lists, first), quoted.confirm_by, first.decimals),
         estimated=show_amount(estimated, first.decimals) if energy else None,
     )
 
@@ -282,6 +283,17 @@ def list_cancellation(
         if (amount := show_amount(cost, decimals)) != before:
             yield CancellationCost(ahead.end - timedelta(seconds=edge), before)
     yield CancellationCost(ahead.end, amount)
+
+
+def excuse(
+    costs: Iterable[CancellationCost], confirm_by: datetime | None, decimals: int
+) -> tuple[CancellationCost, ...]:
+    """Return what it costs to cancel a lease that is to be confirmed by then: nothing before; None: it is firm."""
+    if confirm_by is None:
+        return tuple(costs)
+    later, nothing = [cost for cost in costs if cost.until > confirm_by], show_amount(0, decimals)
+    free = () if later and later[0].amount == nothing else (CancellationCost(confirm_by, nothing),)
+    return (*free, *later)
 
 
 def show_amount(nano: int, decimals: int) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.api.conftest import token
 from tests.api.leases.test_waiting import ask, fault
+from tests.prices import publish
 from tests.world import NOON
 
 BY = NOON + timedelta(minutes=10)
@@ -129,3 +130,17 @@ def test_a_key_makes_it_once(http):
     first, again = (ask(http, body=LEASE, **token(), **{"Idempotency-Key": "k-1"}) for _ in range(2))
     assert first.json["lease"]["id"] == again.json["lease"]["id"]
     assert again.headers["Idempotency-Replayed"] == "true"
+
+
+def test_the_price_says_that_nothing_is_charged_before_it_is_confirmed(http, world):
+    prices = [{"sku": "host", "measure": "host", "per_hour": "2.00"}]
+    publish(world, prices=prices, cancellation=[{"before_start": "P1D", "share": "0.25"}, {"share": "0.50"}])
+    planned = ask(http, path="/v1/leases?dry_run=true", body=LEASE).json["lease"]["price"]
+    lease = made(http)
+    price = shown(http, lease)["price"]
+    until = {"until": "2030-04-01T12:10:00Z", "amount": "0.00"}
+    rest = [{"until": "2030-04-02T12:00:00Z", "amount": "5.00"}, {"until": "2030-04-03T12:00:00Z", "amount": "10.00"}]
+    assert price["if_cancelled"] == planned["if_cancelled"] == [until, *rest]
+    assert price["amount"] == planned["amount"] == "20.00"
+    confirm(http, lease)
+    assert shown(http, lease)["price"]["if_cancelled"] == rest
