@@ -51,6 +51,21 @@ def test_a_lease_is_booked_and_confirmed(way, run):
     assert "or it is deleted" not in run("lease", "show", "training", "--long")[1]
 
 
+def test_who_books_reads_how_to_confirm(way, run):
+    dates = (
+        "--start",
+        "2030-04-01 14:00",
+        "--end",
+        "2030-04-01 16:00",
+        "--reservation",
+        "resource_type=physical:host,min=1,max=1",
+    )
+    code, out, told = run("lease", "create", "practical", *dates, "--confirm-within", "10m")
+    (lease,) = library(way.url, WHO).leases.list()
+    assert (code, lease.id in out) == (0, True)
+    assert f"It is deleted in 10m, unless it is confirmed: lease confirm {lease.id}" in told
+
+
 def test_what_nobody_confirms_is_gone(way, run, world):
     lease = book(way, confirm_within="PT10M")
     world.run_to(BY)

@@ -195,6 +195,9 @@ class CreateLease(LibraryCommand, old.CreateLease):
                 self.tell(f"Lease {asked.name} was booked before with this key.")
             else:
                 self.tell_done("Created a new lease:", parsed_args)
+            if asked.confirm_within:
+                # The table is that of microversion 1.0, which knows nothing of it.
+                self.tell(f"It is deleted in {asked.confirm_within}, unless it is confirmed: lease confirm {lease_id}")
             data = self.waited(lease_id, parsed_args) if parsed_args.wait else self.read(lease_id, parsed_args)
             if self.may_wait:
                 # Who asks for these columns gets them, whatever has become of it.
