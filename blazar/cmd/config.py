@@ -361,7 +361,8 @@ def _kinds(section: Any) -> frozenset[LeaseKind]:
 
 
 def _bounds(section: Any) -> Bounds:
-    numbers = (section.leases_per_project, section.reservations_per_lease, section.reservations_per_project)
+    names = ("leases_per_project", "reservations_per_lease", "reservations_per_project", "lapsed_per_project")
+    numbers = (getattr(section, name) for name in names)
     return Bounds(*(None if number < 0 else number for number in numbers))
 
 

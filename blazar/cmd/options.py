@@ -322,6 +322,13 @@ ENFORCEMENT_OPTIONS: list[cfg.Opt] = [
         "like leases_per_project.",
     ),
     cfg.IntOpt(
+        "lapsed_per_project",
+        default=20,
+        min=-1,
+        help="Maximum number of leases of a project that nobody has confirmed in time within 24 hours; one more with "
+        "confirm_within is refused. -1 for no limit. Applies like leases_per_project.",
+    ),
+    cfg.IntOpt(
         "notice_attempts",
         default=20,
         min=1,

@@ -533,8 +533,9 @@ def test_a_search_for_free_time_has_fifteen_seconds_unless_an_operator_says_othe
 
 
 def test_one_project_is_bounded_generously_unless_an_operator_says_otherwise(load):
-    assert config.manager_settings(load()).bounds == Bounds(leases=1000, reservations_of_lease=30, reservations=1000)
+    assert config.manager_settings(load()).bounds == Bounds(1000, 30, 1000, 20)
     lines = ("leases_per_project = 5", "reservations_per_lease = -1", "reservations_per_project = -1")
+    lines += ("lapsed_per_project = -1",)
     assert config.manager_settings(load("[enforcement]", *lines)).bounds == Bounds(leases=5)
 
 

@@ -25,6 +25,7 @@ from blazar.model.base.window import Window
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases import reminders
 from blazar.model.leases.lease import Event, Lease
+from blazar.model.leases.limits import LAPSES_COUNT
 from blazar.model.leases.reminders import Reminder
 from blazar.model.leases.requests import IdempotencyKey, LeaseRequest
 from blazar.model.leases.reservation import Reservation
@@ -114,6 +115,7 @@ class NewLeases:
             events = (*events, immediate.refusal_event(settings.immediate_timeout, now))
         if request.confirm_within is not None:
             events = (*events, confirming.make_event(request, window, now, settings.confirm_within))
+            self._check_lapsed(request.project_id, now)
         creation = _make_creation_event(claim, now=now, until=now + self._runtime.claims.ttl)
         lease = _make_lease(request, window, wanted, (*events, creation), now)
         if request.reminders:
@@ -163,6 +165,12 @@ class NewLeases:
         if len(wanted) > asked_for:
             bounds.check_lease(len(wanted))
         return wanted
+
+    def _check_lapsed(self, project_id: str, now: datetime) -> None:
+        """Raise UsageDenied if the project books again and again what it then leaves unconfirmed. One statement."""
+        bounds = self._runtime.bounds_of(project_id)
+        if bounds.lapsed is not None:
+            bounds.check_lapsed(self._runtime.store.leases.count_lapsed(project_id, since=now - LAPSES_COUNT))
 
     def _check_quotas(
         self, request: LeaseRequest, wanted: Sequence[NewReservation], window: Window, now: datetime

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -91,16 +92,22 @@ def refuse_growth(growth: Growth, fits: Fits | None = None, told: Sequence[str] 
     return GrowthDenied(denial.message, data=denial.data or {}, growth=growth)
 
 
+LAPSES_COUNT = timedelta(hours=24)
+"""How long a lease counts that nobody has confirmed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """The maximum of leases of a project, reservations of a lease and reservations of a project; None: no limit.
 
-    A lease counts until it has ended or is deleted, with or without reservations.
+    A lease counts until it has ended or is deleted, with or without reservations. ``lapsed`` are leases of a project
+    that nobody has confirmed within ``LAPSES_COUNT``.
     """
 
     leases: int | None = None
     reservations_of_lease: int | None = None
     reservations: int | None = None
+    lapsed: int | None = None
 
     @property
     def depends_on_project(self) -> bool:
@@ -113,6 +120,7 @@ class Bounds:
             "leases_per_project": (self.leases, "leases"),
             "reservations_per_lease": (self.reservations_of_lease, "reservations"),
             "reservations_per_project": (self.reservations, "reservations"),
+            "lapsed_per_project": (self.lapsed, "leases"),
         }
         return tuple(StatedLimit(name, most, unit) for name, (most, unit) in named.items() if most is not None)
 
@@ -145,6 +153,15 @@ class Bounds:
                 f"lease would add {more}; the limit is {self.reservations} (reservations_per_project); delete a lease, "
                 "or wait until one ends",
                 at="/reservations",
+            )
+
+    def check_lapsed(self, lapsed: int) -> None:
+        """Raise UsageDenied if a project has left so many leases unconfirmed that it can have no more of them."""
+        if self.lapsed is not None and lapsed >= self.lapsed:
+            raise _make_exceeded("lapsed_per_project", self.lapsed, lapsed, 1).make_denial(
+                f"confirm_within: nobody has confirmed {lapsed} leases of the project within a day; the limit is "
+                f"{self.lapsed} (lapsed_per_project); book without confirm_within, or wait",
+                at="/confirm_within",
             )
 
 

@@ -16,7 +16,7 @@ from blazar.model.calendar.allocations import Allocation
 from blazar.model.journal.entries import Announcement
 from blazar.model.leases.lease import Lease, LeaseRevision, unknown_lease
 from blazar.model.leases.reservation import ReservationOwner
-from blazar.model.leases.states import HIDDEN_EVENTS, LeaseStatus, ReservationStatus
+from blazar.model.leases.states import HIDDEN_EVENTS, EndReason, LeaseStatus, ReservationStatus
 from blazar.model.resources.resource import Resource
 from blazar.model.use.resource_hours import OutboxMessage
 from blazar.store.booking.bookings import BookingStore
@@ -121,6 +121,15 @@ class LeaseStore:
             .where(reservations.c.resource_type == resource_type, leases.c.ends_at > since)
         )
         return frozenset(self._transactions.scalars(query))
+
+    def count_lapsed(self, project_id: str, *, since: datetime) -> int:
+        """Return how many leases of a project nobody has confirmed, that were deleted since then."""
+        query = sa.select(sa.func.count()).where(
+            leases.c.project_id == project_id,
+            leases.c.deleted_at > since,
+            leases.c.end_reason == str(EndReason.UNCONFIRMED),
+        )
+        return int(next(iter(self._transactions.scalars(query))))
 
     def map_projects(self, reservation_ids: Collection[str]) -> Mapping[str, str]:
         """Return the projects of reservations, by id; one statement for each few thousand."""

@@ -112,3 +112,21 @@ def test_a_creation_costs_one_statement_more(sqlite):
             world.lease(a_host(), start=10 * HOUR)
         counts.append(statements.count)
     assert counts[1] == counts[0] + 1
+
+
+def test_a_project_leaves_so_many_leases_unconfirmed_in_a_day_and_books_firm_ones_only_then(engine):
+    world = bounded(engine, lapsed=2)
+    held, later = timedelta(minutes=10), 5 * HOUR
+    firm = world.lease(a_host(), start=later, confirm=held)
+    world.manager.leases.confirm(firm.id)
+    given_up = world.lease(a_host(), start=later, confirm=held)
+    world.manager.leases.delete(given_up.id)
+    for _ in range(2):
+        world.lease(a_host(), start=later, confirm=held)
+    world.run_to(NOON + held)
+    said = refusal(lambda: world.lease(a_host(), start=later, confirm=held))
+    assert said.startswith("confirm_within: nobody has confirmed 2 leases of the project within a day; the limit is 2")
+    world.lease(a_host(), start=later)
+    world.lease(a_host(), start=later, confirm=held, project="art")
+    world.clock.to(NOON + held + 24 * HOUR)
+    assert world.lease(a_host(), start=later, confirm=held).is_unconfirmed

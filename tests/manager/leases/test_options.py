@@ -249,6 +249,15 @@ def test_a_project_has_as_many_leases_as_the_file_says(start):
     assert [service.book(who="bob:biology").status_code for _ in range(2)] == [201, 201]
 
 
+def test_a_project_leaves_as_many_leases_unconfirmed_as_the_file_says(start):
+    service = start("[enforcement]", "lapsed_per_project = 0", "exempt_projects = biology", hosts=4)
+    later = {"start": "2030-04-02T08:00:00Z", "end": "2030-04-02T09:00:00Z"}
+    refused = _error(service.book(**later, confirm_within="PT10M"), 403)
+    assert "the limit is 0 (lapsed_per_project); book without confirm_within" in refused["detail"]
+    assert service.book(**later).status_code == 201
+    assert service.book(**later, confirm_within="PT10M", who="bob:biology").status_code == 201
+
+
 @pytest.mark.slow
 def test_a_lease_and_a_project_have_as_many_reservations_as_the_file_says(start):
     service = start("[enforcement]", "reservations_per_lease = 2", "reservations_per_project = 3", hosts=4)
