@@ -28,6 +28,7 @@ from blazar.model.energy.book import (
     EnergyTeller,
     HostHour,
     add_readings,
+    find_most,
     keep_curve,
     read_milliwatts,
 )
@@ -179,7 +180,9 @@ class EnergyWork(TurnWork):
             watts |= told
             if why is not None:
                 silent.append(f"region {region}: {why}" if region else why)
-        turn.add(add_readings(self._store.list_hours(turn.hour), watts, turn.hour))
+        most = {one.host.id: find_most(one.host.capabilities) for one in hosts}
+        turn.add(add_readings(self._store.list_hours(turn.hour), watts, turn.hour, most))
+        silent += _tell_beyond(sum(value * 1000 > most[id_] for id_, value in watts.items()))
         return "; ".join(silent) or None
 
     def _ask_region(self, hosts: Collection[PoweredHost]) -> tuple[Mapping[int, float], str | None]:
@@ -211,10 +214,12 @@ class EnergyWork(TurnWork):
         since = max(turn.hour - BACK, min(turn.hour - HOUR, last))
         regions = self._select_metered(hosts)
         found: list[HostHour] = []
+        beyond: set[int] = set()
         for start in range(since, until, SPAN):
             found = []
+            beyond.clear()
             for region, asked in regions.items():
-                hours = tuple(self._read_means(region, asked, start, min(until, start + SPAN)))
+                hours = tuple(self._read_means(region, asked, start, min(until, start + SPAN), beyond))
                 turn.add(hours)
                 found += hours
             # What was told so far is not asked for again, if the rest is not told in time.
@@ -222,10 +227,10 @@ class EnergyWork(TurnWork):
         # Of an hour that has just begun there may be nothing yet.
         lately = until - LATELY - (until - LATELY) % HOUR
         told = {one.resource_id for one in found if one.hour >= lately}
-        silent = []
+        silent = _tell_beyond(len(beyond))
         for region, asked in regions.items():
             awake = _count_awake(asked.values())
-            if awake and told.isdisjoint(one.host.id for one in asked.values()):
+            if awake and (told | beyond).isdisjoint(one.host.id for one in asked.values()):
                 where = f" in {region}" if region else ""
                 silent.append(f"Prometheus has no value of any of {spell_count(awake, 'host')} that are on{where}")
         return "; ".join(silent) or None
@@ -242,13 +247,23 @@ class EnergyWork(TurnWork):
             for region, named in regions.items()
         }
 
-    def _read_means(self, region: str, asked: Mapping[str, PoweredHost], since: int, until: int) -> Iterator[HostHour]:
-        """Yield the hours of hosts, by their names, that the service tells of a span."""
+    def _read_means(
+        self, region: str, asked: Mapping[str, PoweredHost], since: int, until: int, beyond: set[int]
+    ) -> Iterator[HostHour]:
+        """Yield the hours of hosts, by their names, that the service tells of a span.
+
+        Those of which the last that it tells is more than they can draw are added to ``beyond``.
+        """
         means = self._runtime.meters.read_means(list(asked), since, until, region)
         for name, hours in means.items():
-            for at, watts in hours.items():
-                if since <= at < since + SPAN and (milliwatts := read_milliwatts(watts)) is not None:
-                    yield HostHour(asked[name].host.id, at, milliwatts, 1)
+            host = asked[name].host
+            most = find_most(host.capabilities)
+            told = {at: watts for at, watts in hours.items() if since <= at < since + SPAN}
+            for at, watts in told.items():
+                if (milliwatts := read_milliwatts(watts, most)) is not None:
+                    yield HostHour(host.id, at, milliwatts, 1)
+            if told and told[max(told)] * 1000 > most:
+                beyond.add(host.id)
 
     def _read_curve(self, turn: _Turn) -> str | None:
         curve = self._runtime.carbon.fetch_curve()
@@ -264,3 +279,9 @@ class EnergyWork(TurnWork):
 
 def _count_awake(hosts: Iterable[PoweredHost]) -> int:
     return sum(one.power.state is PowerState.ON for one in hosts)
+
+
+def _tell_beyond(hosts: int) -> list[str]:
+    """Return what is said of hosts of which more is told than they can draw."""
+    many = spell_count(hosts, "host")
+    return [f"what is told of {many} is more than can be drawn there; it must be in watts"] if hosts else []

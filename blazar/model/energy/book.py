@@ -38,6 +38,9 @@ from blazar.model.energy.consumption import (
     sum_energy,
 )
 
+BEYOND_SHEET = 10
+"""How many times what its data sheet says a host may draw; milliwatts are a thousand times as much."""
+
 POWER_PROPERTIES = (IDLE, MOST, EMBODIED, LIFE)
 """The properties of hosts that are read for it."""
 
@@ -168,21 +171,35 @@ class EnergyReading:
     curve: Mapping[int, Fraction] = field(default_factory=dict)
 
 
-def add_readings(known: Collection[HostHour], watts: Mapping[int, float], hour: int) -> tuple[HostHour, ...]:
-    """Return the means of an hour with a reading of some hosts, in watts by resource; ``known`` are those so far."""
+def add_readings(
+    known: Collection[HostHour], watts: Mapping[int, float], hour: int, most: Mapping[int, int]
+) -> tuple[HostHour, ...]:
+    """Return the means of an hour with a reading of some hosts, in watts by resource; ``known`` are those so far.
+
+    ``most`` are the milliwatts beyond which there is none.
+    """
     before = {one.resource_id: one for one in known if one.hour == hour}
     found = []
     for resource_id, value in sorted(watts.items()):
-        if (milliwatts := read_milliwatts(value)) is not None:
+        if (milliwatts := read_milliwatts(value, most[resource_id])) is not None:
             one = before.get(resource_id, HostHour(resource_id, hour, 0, 0))
             found.append(one.add(milliwatts))
     return tuple(found)
 
 
-def read_milliwatts(watts: float) -> int | None:
-    """Return whole milliwatts; None for what no machine draws."""
+def read_milliwatts(watts: float, most: int) -> int | None:
+    """Return whole milliwatts; None for more than the most that there may be."""
     # A comparison that is false for what is no number.
-    return round(watts * 1000) if 0 <= watts * 1000 <= MOST_MILLIWATTS else None
+    return round(watts * 1000) if 0 <= watts * 1000 <= most else None
+
+
+def find_most(properties: Mapping[str, str]) -> int:
+    """Return the milliwatts beyond which what is told of a host is none of it: it is in another unit, or of a rack."""
+    with suppress(InvalidInput):
+        rating = PowerRating.of_properties(properties)
+        if rating is not None and rating.most:
+            return min(MOST_MILLIWATTS, BEYOND_SHEET * rating.most)
+    return MOST_MILLIWATTS
 
 
 def keep_curve(

@@ -19,6 +19,7 @@ from blazar.model.energy.carbon import HourlyCurve
 from blazar.model.power.addresses import PowerAdapter, PowerAddress
 from blazar.model.power.hosts import PowerChange
 from blazar.model.problems.problems import ProblemKind, ProblemQuestion
+from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST
 from tests.manager.regions.world import TwoRegions
 from tests.statements import counted
@@ -224,6 +225,28 @@ def test_a_source_that_answers_and_tells_nothing_is_silent(world, monkeypatch):
     # One that is not to be asked any more is not silent.
     pass_time(world, make_work(world, carbon=carbon), 5)
     assert [told.partition(": ")[0] for told in list_silent(world)] == ["energy:adapters", "energy:carbon"]
+
+
+def test_what_is_told_in_another_unit_is_not_recorded_and_is_a_problem(world, monkeypatch):
+    give_addresses(world)
+    first = world.store.resources.catalog(HOST).resources[0]
+    sheet = {"power_idle_w": "180", "power_max_w": "420"}
+    world.manager.resources.change(HOST, first.external_id, ResourceChange(capabilities=sheet))
+    meters = Meters()
+    # Milliwatts: of the host without a data sheet nobody knows better.
+    meters.watts[""] = 250_000.0
+    monkeypatch.setattr(type(world.power), "power_watts", lambda self, refs: {ref.resource_id: 4300 for ref in refs})
+    work = make_work(world, meters=meters)
+    for _ in range(3):
+        pass_time(world, work, 5)
+    assert [one.resource_id for one in world.store.energy.list_hours(AT - HOUR)] == [2]
+    assert {one.resource_id for one in world.store.energy.list_hours(AT)} == {2}
+    said = "What is told of 1 host is more than can be drawn there; it must be in watts."
+    assert list_silent(world) == [f"energy:adapters: {said}", f"energy:prometheus: {said}"]
+    meters.watts[""] = 4200.0
+    monkeypatch.setattr(type(world.power), "power_watts", lambda self, refs: {ref.resource_id: 4200 for ref in refs})
+    pass_time(world, work, 5)
+    assert (list_silent(world), len(world.store.energy.list_hours(AT))) == ([], 2)
 
 
 def test_what_a_slow_service_has_told_is_not_asked_for_again(world):
