@@ -46,7 +46,9 @@ else:
                 kind.__hash__ = None
             names = ["__init__", "__repr__", *["__eq__"] * eq, *["__hash__"] * (eq and frozen)]
             names += [f"__{name}__" for name in ("lt", "le", "gt", "ge") if order]
-            writer = _MethodWriter(kind, [name for name in names if name not in own], frozen=frozen, eq=eq, order=order)
+            writer = _MethodWriter(
+                kind, [name for name in names if name not in own], frozen=frozen, eq=eq, order=order, slots=slots
+            )
             writer.put_stand_ins()
             return kind
 

@@ -140,6 +140,17 @@ def test_fields_may_be_given_by_name_alone(maker):
         Named("a")
 
 
+@pytest.mark.parametrize("slots", [True, False], ids=["slots", "no slots"])
+def test_a_field_that_nobody_gives_has_its_default_at_once(maker, slots):
+    @maker(slots=slots)
+    class Cache:
+        size: int = 3
+        known: str | None = field(default=None, init=False)
+        pages: list[int] = field(default_factory=list, init=False)
+
+    assert (Cache().known, Cache().pages, Cache(4)) == (None, [], Cache(size=4))
+
+
 def test_what_a_class_has_of_its_own_stays(maker):
     @maker(frozen=True)
     class Own:
