@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from bench.year.calendar import YearCalendar
+from bench.year.full import measure
 from bench.year.trace import DAY, draw_requests
 from blazar.calendar.repack.values import RepackMode
 
@@ -17,35 +21,62 @@ TRIED = 12
 """Leases in use that are asked each day whether they could go on for one more."""
 
 
-def run(mode: RepackMode, load: float, seed: int, days: int) -> dict[str, object]:
-    """Return the figures of a year."""
-    calendar, asked, granted, tried, on_own, by_moves = YearCalendar(mode), 0.0, 0.0, 0, 0, 0
-    requests = granted_requests = 0
-    day = 30
-    for request in draw_requests(seed, load, days):
-        if request.at >= day * DAY:
-            calendar.now, day = day * DAY, day + 1
-            for lease in calendar.list_in_use()[:TRIED]:
-                free, moved = calendar.prolong(lease, DAY)
-                tried, on_own, by_moves = tried + 1, on_own + free, by_moves + moved
-        given = calendar.ask(request)
-        requests, granted_requests = requests + 1, granted_requests + given
-        asked += request.host_hours
-        granted += given * request.host_hours
+@dataclass
+class YearRun:
+    """A year so far; one that was stopped goes on from the day on which it was kept last."""
+
+    calendar: YearCalendar
+    requests: int = 0
+    granted: int = 0
+    asked_hours: float = 0.0
+    granted_hours: float = 0.0
+    tried: int = 0
+    on_own: int = 0
+    by_moves: int = 0
+    day: int = 30
+
+
+def run(mode: RepackMode, load: float, seed: int, days: int, kept: Path | None = None) -> dict[str, object]:
+    """Return the figures of a year; each month it is ``kept`` as it is then."""
+    year = YearRun(YearCalendar(mode)) if kept is None or not kept.exists() else pickle.loads(kept.read_bytes())
+    for request in islice(draw_requests(seed, load, days), year.requests, None):
+        if request.at >= year.day * DAY:
+            _prolong_some(year)
+            if kept is not None and year.day % 30 == 0:
+                write_whole(kept, pickle.dumps(year))
+        given = year.calendar.ask(request)
+        year.requests, year.granted = year.requests + 1, year.granted + given
+        year.asked_hours += request.host_hours
+        year.granted_hours += given * request.host_hours
     return {
         "mode": str(mode),
         "load": load,
         "seed": seed,
         "days": days,
-        "requests": requests,
-        "granted": round(granted_requests / requests, 4),
-        "host_hours": round(granted / asked, 4),
-        "prolonged_on_own": round(on_own / max(1, tried), 4),
-        "prolonged": round(by_moves / max(1, tried), 4),
-        "used": round(calendar.count_used(days), 4),
-        **calendar.counts,
-        **{f"{name}_ms": _percentiles(some) for name, some in calendar.seconds.items()},
+        "requests": year.requests,
+        "granted": round(year.granted / year.requests, 4),
+        "host_hours": round(year.granted_hours / year.asked_hours, 4),
+        "prolonged_on_own": round(year.on_own / max(1, year.tried), 4),
+        "prolonged": round(year.by_moves / max(1, year.tried), 4),
+        "used": round(year.calendar.count_used(days), 4),
+        **year.calendar.counts,
+        **{f"{name}_ms": _percentiles(some) for name, some in year.calendar.seconds.items()},
     }
+
+
+def _prolong_some(year: YearRun) -> None:
+    """Ask on a day whether leases in use could go on for one more."""
+    year.calendar.now, year.day = year.day * DAY, year.day + 1
+    for lease in year.calendar.list_in_use()[:TRIED]:
+        free, moved = year.calendar.prolong(lease, DAY)
+        year.tried, year.on_own, year.by_moves = year.tried + 1, year.on_own + free, year.by_moves + moved
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file as a whole or not at all: who is stopped meanwhile leaves the one before."""
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_bytes(content)
+    beside.replace(path)
 
 
 def _percentiles(seconds: Sequence[float]) -> dict[str, float]:
@@ -59,8 +90,21 @@ def main() -> int:
     parser.add_argument("--loads", default="0.9,1.1")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--days", type=int, default=365)
-    parser.add_argument("--json", type=Path, help="write the figures; those that it has are not measured again")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help="write the figures: those that it has are not measured again, and a year that was "
+        "stopped goes on from its last month",
+    )
+    parser.add_argument("--full", help="instead: answers on full calendars, as 500x5000,1000x20000 hosts and leases")
+    parser.add_argument("--requests", type=int, default=300, help="how many of them")
     asked = parser.parse_args()
+    if asked.full:
+        for text in asked.full.split(","):
+            for mode in map(RepackMode, asked.modes.split(",")):
+                hosts, leases = map(int, text.split("x"))
+                print(json.dumps(measure(mode, hosts, leases, 1, asked.requests)), flush=True)
+        return 0
     runs: list[dict[str, object]] = []
     if asked.json and asked.json.exists():
         runs = json.loads(asked.json.read_text("utf-8"))
@@ -70,10 +114,12 @@ def main() -> int:
             for mode in map(RepackMode, asked.modes.split(",")):
                 if (str(mode), load, seed, asked.days) in done:
                     continue
-                runs.append(run(mode, load, seed, asked.days))
+                kept = asked.json and asked.json.with_suffix(f".{mode}-{load}-{seed}-{asked.days}")
+                runs.append(run(mode, load, seed, asked.days, kept))
                 print(json.dumps(runs[-1]), flush=True)
-                if asked.json:
-                    asked.json.write_text(json.dumps(runs, indent=1) + "\n", "utf-8")
+                if asked.json and kept:
+                    write_whole(asked.json, json.dumps(runs, indent=1).encode() + b"\n")
+                    kept.unlink(missing_ok=True)
     return 0
 
 

@@ -37,7 +37,7 @@ class YearCalendar:
     on: dict[int, list[PromisedPiece]] = field(default_factory=lambda: defaultdict(list))
     counts: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    _hosts: Sequence[Resource] = field(default_factory=make_hosts)
+    hosts: Sequence[Resource] = field(default_factory=make_hosts)
     _ranked: Sequence[Resource] = ()
     _ranked_at: int = -DAY
     _sought: Counter[int] = field(default_factory=Counter)
@@ -86,7 +86,7 @@ class YearCalendar:
     def count_used(self, days: int) -> float:
         """Return the part of all host-hours of so many days that was promised."""
         spans = [(p.start, min(p.end, days * DAY)) for pieces in self.on.values() for p in pieces]
-        return sum(max(0, end - start) for start, end in spans) / (len(self._hosts) * days * DAY)
+        return sum(max(0, end - start) for start, end in spans) / (len(self.hosts) * days * DAY)
 
     def _find(self, requirement: Requirement) -> list[Resource]:
         if requirement not in self._eligible:
@@ -103,10 +103,10 @@ class YearCalendar:
             return
         self._ranked_at = self.now
         self._eligible.clear()
-        self._ranked = self._hosts
+        self._ranked = self.hosts
         sought = [Sought(Demand(HOST, 1, 1, self._requirements[n]), hours) for n, hours in self._sought.items()]
-        tiers = rank_resources(self._hosts, sought, matching=self._find, public=frozenset({"class"}))
-        self._ranked = [replace(host, tier=tiers[host.id]) for host in self._hosts]
+        tiers = rank_resources(self.hosts, sought, matching=self._find, public=frozenset({"class"}))
+        self._ranked = [replace(host, tier=tiers[host.id]) for host in self.hosts]
         self._ranked.sort(key=lambda host: (host.tier, host.id))
         self._eligible.clear()
 
@@ -177,7 +177,7 @@ class YearCalendar:
         return pieces, choices
 
     def _class_of(self, host: int) -> str:
-        return str(self._hosts[host - 1].properties["class"])
+        return str(self.hosts[host - 1].properties["class"])
 
     def _add(self, piece: PromisedPiece) -> None:
         insort(self.on[piece.resource_id], piece, key=_START)

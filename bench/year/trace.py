@@ -44,9 +44,9 @@ class YearRequest:
         return self.count * (self.end - self.start) / HOUR
 
 
-def make_hosts() -> tuple[Resource, ...]:
-    """Return the hosts, those of a class after each other."""
-    names = [f"c{number}" for number, size in enumerate(CLASSES) for _ in range(size)]
+def make_hosts(times: int = 1) -> tuple[Resource, ...]:
+    """Return so many times 500 hosts, those of a class after each other."""
+    names = [f"c{number}" for number, size in enumerate(CLASSES) for _ in range(size * times)]
     capacity = Amounts.of({"VCPU": 64})
     return tuple(
         Resource(id_, HOST, str(id_), f"host-{id_:04}", {"class": name}, {}, capacity, True, ZERO)
