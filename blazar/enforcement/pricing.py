@@ -9,12 +9,13 @@ from datetime import datetime
 from blazar.enforcement.values import AllocatedResource, LeaseView
 from blazar.model.base.clock import to_second
 from blazar.model.base.window import Window
+from blazar.model.billing.ledger import plan_quoted
 from blazar.model.billing.price_lists import PriceList, find_list
-from blazar.model.billing.prices import PricedAmount, QuotedLease
-from blazar.model.billing.spending import ProjectSpending, plan_quoted
-from blazar.model.billing.uses import choose_skus, size_power
+from blazar.model.billing.prices import QuotedLease, sum_amounts
+from blazar.model.billing.spending import ProjectSpending
+from blazar.model.billing.uses import choose_skus
 from blazar.model.leases.lease import Lease
-from blazar.model.use.resource_hours import KWH, measure_amounts
+from blazar.model.use.resource_hours import measure_amounts
 
 
 def describe_lease(
@@ -30,22 +31,8 @@ def describe_lease(
     parts = list(found)
     booked = [(p.reservation_id, measure_amounts(p.resource.kind, p.count, p.per_instance)) for p in parts]
     chosen = choose_skus(booked, [p.resource for p in parts], prices)
-    measures = prices.measures
-    sums: dict[tuple[str, str, int], int] = {}
-    for (reservation_id, sizes), skus in zip(booked, chosen, strict=True):
-        for sku, total in skus.items():
-            if measures[sku] == KWH:
-                # The data sheet of each host has its own milliwatts: they are added up.
-                amount, total = size_power(sizes) * total, 1
-            elif not (amount := sizes[measures[sku]]):
-                continue
-            key = reservation_id, sku, total
-            sums[key] = sums.get(key, 0) + amount
-    amounts = [
-        PricedAmount(reservation_id, numbers[reservation_id], sku, measures[sku], amount, total)
-        for (reservation_id, sku, total), amount in sums.items()
-    ]
-    return QuotedLease(tuple(amounts), window, lease.project_id, booked_at, lease.confirm_by)
+    amounts = sum_amounts(booked, chosen, prices, numbers)
+    return QuotedLease(amounts, window, lease.project_id, booked_at, lease.confirm_by)
 
 
 def add_lease(spending: ProjectSpending | None, view: LeaseView, now: datetime) -> ProjectSpending | None:

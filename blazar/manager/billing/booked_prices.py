@@ -37,22 +37,22 @@ class BookedPrices:
         """Whether leases may have prices: a price list is published."""
         return bool(self._store.price_lists.known())
 
-    def add(
-        self, details: LeaseDetails, *, with_costs: bool = True, known: AccountTotals | None = None
-    ) -> LeaseDetails:
-        """Return a lease with what it costs; before its start and ``with_costs`` with what it costs to cancel it.
-
-        One statement, none if its totals are ``known``; with these costs five more.
-        """
-        if not (lists := self._store.price_lists.known()):
+    def add(self, details: LeaseDetails) -> LeaseDetails:
+        """Return a lease with what it costs, and before its start with what it costs to cancel it; six statements."""
+        if not (lists := self._store.price_lists.known()) or (totals := self._read_totals(details.lease)) is None:
             return details
-        lease = details.lease
-        totals = known or self._store.charges.sum_leases([lease.id]).get((lease.id, lease.project_id))
-        if totals is None:
-            return details
-        costs = self._list_costs(totals) if with_costs else ()
+        costs, lease = self._list_costs(totals), details.lease
         costs = excuse(costs, lease.confirm_by if costs else None, lists[-1].decimals)
         return replace(details, price=sum_account(totals, lists, costs))
+
+    def find_price(self, lease: Lease, known: AccountTotals | None = None) -> LeasePrice | None:
+        """Return what a lease costs; in one statement, none if its totals are ``known``."""
+        if not (lists := self._store.price_lists.known()) or (totals := known or self._read_totals(lease)) is None:
+            return None
+        return sum_account(totals, lists)
+
+    def _read_totals(self, lease: Lease) -> AccountTotals | None:
+        return self._store.charges.sum_leases([lease.id]).get((lease.id, lease.project_id))
 
     def add_to_page(self, page: LeasePage) -> LeasePage:
         """Return leases with what each costs, in one statement."""

@@ -330,9 +330,11 @@ class LeaseService:
             made = self.creator.create(request)
             limit = self._runtime.settings.immediate_timeout if made.lease.kind is LeaseKind.IMMEDIATE else None
             details = self._runtime.store.lease_pages.one(made.lease.id)
-            details = self._prices.add(details, with_costs=False, known=made.find_totals(details.lease))
-            hosts = [held.resource_id for held in details.held if held.kind in POWERED]
-            return BookedLease(replace(details, waking=find_waking(self._runtime, details.lease, hosts)), limit=limit)
+            lease, hosts = details.lease, [held.resource_id for held in details.held if held.kind in POWERED]
+            price = self._prices.find_price(lease, made.find_totals(lease))
+            return BookedLease(
+                replace(details, price=price, waking=find_waking(self._runtime, lease, hosts)), limit=limit
+            )
 
         return do_once(request.key, self.replay, make)
 

@@ -17,9 +17,9 @@ from blazar.model.base.errors import Conflict, EnforcementUnavailable, NotEnough
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import MOST_NANO, NANO
 from blazar.model.billing.fits import JointLimit, LeaseLimit, PriceLimit, find_longest, list_cheaper_starts
-from blazar.model.billing.ledger import DEAREST, check_planned
+from blazar.model.billing.ledger import DEAREST, check_planned, plan_quoted
 from blazar.model.billing.prices import LONGEST, LeasePrice, QuotedLease, quote
-from blazar.model.billing.spending import SpendRoom, find_affordable_start, plan_quoted
+from blazar.model.billing.spending import SpendRoom, find_affordable_start
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.lease import Lease
 from blazar.model.search.availability import Change

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 
 from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
@@ -139,27 +140,32 @@ WHOLE, NOTHING = Fraction(1), Fraction(0)
 
 
 def multiply(factor: Fraction, other: Fraction) -> Fraction:
-    """Return the product of two factors, most of which change nothing: to multiply fractions takes time."""
-    if other is WHOLE or other == 1:
+    """Return the product of two factors, most of which are ``WHOLE``: to multiply fractions takes time."""
+    if other is WHOLE:
         return factor
-    return other if factor is WHOLE or factor == 1 else factor * other
+    return other if factor is WHOLE else factor * other
 
 
-def price_seconds(unit_nano: int, factor: Fraction, resource_seconds: int, share: Fraction = WHOLE) -> int:
-    """Return what a share of resource-seconds costs at a price of an hour, rounded half to even."""
+def price_seconds(unit_nano: int, factor: Fraction, resource_seconds: int) -> int:
+    """Return what resource-seconds cost at a price of an hour, rounded half to even."""
     # Products of whole numbers, as that of two fractions costs ten times as much.
-    over, under = factor.numerator * share.numerator, factor.denominator * share.denominator
+    over, under = factor.as_integer_ratio()
     return divide_half_even(unit_nano * resource_seconds * over, 3600 * under)
 
 
 def price_energy(unit_nano: int, factor: Fraction, wh: int) -> int:
-    """Return what watt-hours cost at a price of a kilowatt-hour, rounded half to even."""
-    return divide_half_even(unit_nano * wh * factor.numerator, 1000 * factor.denominator)
+    """Return what watt-hours cost at a price of a kilowatt-hour, rounded half to even; at most ``MOST_NANO``.
+
+    What hosts will have drawn is not known as a lease is booked. Were a line refused that costs more than a ledger can
+    keep, its account would stay open for ever.
+    """
+    return min(divide_half_even(unit_nano * wh * factor.numerator, 1000 * factor.denominator), MOST_NANO)
 
 
 def take_share(nano: int, share: Fraction) -> int:
     """Return a share of an amount, rounded half to even."""
-    return divide_half_even(nano * share.numerator, share.denominator)
+    over, under = share.as_integer_ratio()
+    return divide_half_even(nano * over, under)
 
 
 def divide_half_even(number: int, by: int) -> int:
@@ -189,6 +195,7 @@ def adjust_total(total: int, month: date, decimals: int) -> ChargeLine | None:
     return ChargeLine(window_of_month(month), ChargeCategory.ADJUSTMENT, ChargeStatus.USED, missing)
 
 
+@lru_cache(maxsize=1024)
 def window_of_month(month: date) -> Window:
     """Return the window of a month, in UTC; that of the last one there is ends with its last second."""
     begin = datetime(month.year, month.month, 1, tzinfo=UTC)

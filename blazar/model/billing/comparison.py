@@ -106,7 +106,7 @@ class Comparing:
     def _map_power(self, facts: LeaseFacts, properties: Properties) -> Mapping[str | None, int]:
         """Return what a kilowatt-hour would cost of each reservation: by the first of its hosts, if they differ."""
         found: dict[str | None, int] = {}
-        for use in facts.uses if self._new.prices_energy else ():
+        for use in facts.uses if self._new.power_skus else ():
             if size_power(use.amounts) and use.reservation_id not in found:
                 price = self._new.choose_price(KWH, properties.get(use.resource_id, {}))
                 found[use.reservation_id] = 0 if price is None else price.unit_nano

@@ -14,7 +14,7 @@ from blazar.model.base.dates import Place, in_body
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.values import dataclass
 from blazar.model.base.week_hours import DAY
-from blazar.model.billing.charges import NANO
+from blazar.model.billing.charges import NANO, WHOLE
 from blazar.model.resources.requirements import Requirement, parse_requirement
 
 _AMOUNT = re.compile(r"\d{1,9}(\.\d{1,6})?", re.ASCII)
@@ -104,7 +104,7 @@ class DocumentPart:
         factor = Fraction(self.match(_FACTOR, wanted))
         if factor < (least or 0) or (not factor and least is None):
             raise self.refuse(wanted)
-        return factor
+        return WHOLE if factor == 1 else factor
 
     def share(self) -> Fraction:
         """Return a share from 0 to 1."""
@@ -112,7 +112,7 @@ class DocumentPart:
         share = Fraction(self.match(_FACTOR, wanted))
         if share > 1:
             raise self.refuse(wanted)
-        return share
+        return WHOLE if share == 1 else share
 
     def length(self) -> int:
         """Return the seconds of a duration."""

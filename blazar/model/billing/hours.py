@@ -8,7 +8,7 @@ comes twice and so does its factor, and where it goes forward, what would begin 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
@@ -24,6 +24,8 @@ _MONDAY = 3 * DAY
 """From the begin of a week to that of the epoch, which was a Thursday."""
 _LAST = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
 """Later ones are beyond the end of time by the clocks of some zone."""
+_ERA = 365 * DAY
+"""For how long the offsets of a zone are looked up at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,9 @@ class FactorWeek:
         turned = tuple(zip(*begins, strict=True)), tuple(zip(*ends, strict=True))
         return cls(factors, tuple(edges), numbers, tuple(sums), *turned, totals)
 
-    def split(self, start: int, end: int) -> Iterator[FactorTime]:
-        """Yield the factors of a span of local time without a change of clocks, from the begin of some week on."""
+    def split(self, start: int, end: int) -> Sequence[FactorTime]:
+        """Return the factors of a span of local time without a change of clocks, from the begin of some week on."""
+        found: list[FactorTime] = []
         week, start_at = divmod(start, WEEK)
         last_week, last_at = divmod(end - 1, WEEK)
         first, last = bisect_right(self.edges, start_at) - 1, bisect_right(self.edges, last_at) - 1
@@ -90,7 +93,8 @@ class FactorWeek:
             if self.numbers[last] == number:
                 seconds, over = seconds + last_at + 1 - self.edges[last], end
             if seconds:
-                yield factor, seconds, begin, over
+                found.append((factor, seconds, begin, over))
+        return found
 
 
 def _list_nexts(edges: Sequence[int], holds: Sequence[bool]) -> list[int]:
@@ -108,45 +112,48 @@ def _list_lasts(ends: Sequence[int], holds: Sequence[bool]) -> list[int]:
     return [WEEK - edge for edge in _list_nexts([WEEK - end for end in reversed(ends)], holds[::-1])[::-1]]
 
 
-def split_by_hours(week: FactorWeek, zone: str, start: int, end: int) -> Iterator[FactorTime]:
-    """Yield the factors of a span by the clocks of a zone, with their time."""
+def split_by_hours(week: FactorWeek, zone: str, start: int, end: int) -> Sequence[FactorTime]:
+    """Return the factors of a span by the clocks of a zone, with their time."""
     if len(week.factors) == 1:
-        yield week.factors[0], end - start, start, end
-        return
+        return [(week.factors[0], end - start, start, end)]
+    found: list[FactorTime] = []
     for begin, over, offset in _list_stretches(zone, start, end):
         shift = offset + _MONDAY
         for factor, seconds, first, last in week.split(begin + shift, over + shift):
-            yield factor, seconds, first - shift, last - shift
+            found.append((factor, seconds, first - shift, last - shift))
+    return found
 
 
-def _list_stretches(zone: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the parts of a span in which clocks have one offset from UTC, with that offset."""
+def _list_stretches(zone: str, start: int, end: int) -> Sequence[tuple[int, int, int]]:
+    """Return the parts of a span in which clocks have one offset from UTC, with that offset."""
+    found: list[tuple[int, int, int]] = []
     begin, offset = start, 0
-    for year in range(_year_of(start), _year_of(end - 1) + 1):
-        for instant, now in _list_offsets(zone, year):
+    for era in range(start // _ERA, (end - 1) // _ERA + 1):
+        for instant, now in _list_offsets(zone, era):
             if instant >= end:
                 break
             if instant > begin and now != offset:
-                yield begin, instant, offset
+                found.append((begin, instant, offset))
                 begin = instant
             offset = now
-    yield begin, end, offset
+    found.append((begin, end, offset))
+    return found
 
 
 @lru_cache(maxsize=1024)
-def _list_offsets(zone: str, year: int) -> tuple[tuple[int, int], ...]:
-    """Return the offset at the begin of a year of UTC, and each change in it, with their instants.
+def _list_offsets(zone: str, era: int) -> tuple[tuple[int, int], ...]:
+    """Return the offset at the begin of an era, and each change in it, with their instants.
 
     Each day is looked at: no zone has changed its offset twice within a week since 1970.
     """
     local = ZoneInfo(zone)
-    before = _begin_of(year)
+    before, over = era * _ERA, (era + 1) * _ERA
     found = [(before, _offset_at(before, local))]
-    for day in range(before + DAY, _begin_of(year + 1) + DAY, DAY):
+    for day in range(before + DAY, over + DAY, DAY):
         offset = _offset_at(day, local)
         if offset != found[-1][1]:
             found.append((_find_change(day - DAY, day, local), offset))
-    return tuple(change for change in found if change[0] < _begin_of(year + 1))
+    return tuple(change for change in found if change[0] < over)
 
 
 def _find_change(before: int, after: int, zone: ZoneInfo) -> int:
@@ -164,11 +171,3 @@ def _find_change(before: int, after: int, zone: ZoneInfo) -> int:
 def _offset_at(instant: int, zone: ZoneInfo) -> int:
     offset = datetime.fromtimestamp(min(instant, _LAST), zone).utcoffset()
     return 0 if offset is None else offset.days * DAY + offset.seconds
-
-
-def _year_of(instant: int) -> int:
-    return datetime.fromtimestamp(instant, UTC).year
-
-
-def _begin_of(year: int) -> int:
-    return _LAST + 2 * DAY if year > 9999 else int(datetime(year, 1, 1, tzinfo=UTC).timestamp())

@@ -7,8 +7,7 @@ says what it gives back at once.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
@@ -17,15 +16,16 @@ from blazar.model.base.errors import InvalidInput, pointer_to
 from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.accounts import AccountState, LeaseAccount
-from blazar.model.billing.charges import MOST_NANO, NANO, ChargeLine, split_months
+from blazar.model.billing.charges import MOST_NANO, NANO, ChargeLine
 from blazar.model.billing.energy import EnergyRates, list_power_shares, tell_energy
 from blazar.model.billing.power import PowerShare, estimate_energy, estimate_shares
 from blazar.model.billing.price_lists import PriceList
-from blazar.model.billing.prices import LONGEST
-from blazar.model.billing.rating import ChargeTerms, PricedUse, price_fee, rate, rate_fee, rate_times
+from blazar.model.billing.prices import LONGEST, QuotedLease
+from blazar.model.billing.rating import ChargeTerms, PricedUse, count_months, price_fee, rate, rate_fee, rate_times
 from blazar.model.billing.uses import BookedUse, LeaseFacts, list_given_back, list_powers, list_priced
 from blazar.model.energy.book import EnergyBook
 
+_SECOND = timedelta(seconds=1)
 HORIZON = timedelta(days=3 * 366)
 """How far ahead the rest of a lease is planned: some last for ever."""
 
@@ -40,6 +40,10 @@ class PlannedMonth:
     nano: int = 0
     estimated: int = 0
 
+
+_Months = dict[int, tuple[int, int]]
+"""By month, counted as in ``RatedTime``, what a ``PlannedMonth`` has."""
+_NOTHING = (0, 0)
 
 Planned = Mapping[date, PlannedMonth]
 """What the rest of a lease will cost, by the first day of each month."""
@@ -99,35 +103,66 @@ def plan_account(account: LeaseAccount, facts: LeaseFacts, lists: Sequence[Price
 
     A month of which nothing will cost anything is in it, too: more will be said of it.
     """
-    sums, estimated = Counter[date](), Counter[date]()
+    sums: _Months = {}
     for line in estimate_shares(account.untold_shares) if account.untold else ():
-        estimated[line.month] += line.nano
+        _add(sums, line.window.start, line.nano, line.nano)
     end = min(account.booked_until, later(account.closed_until, HORIZON))
     if account.state is AccountState.OPEN and account.closed_until < end:
         span = Window(account.closed_until, end)
-        begins = [use.window.start for use in facts.uses if use.window.overlaps(span)]
-        if begins:
-            first = Window(max(span.start, min(begins)), end)
-            sums.update({month.start.date().replace(day=1): 0 for month in split_months(first)})
+        if begins := [use.window.start for use in facts.uses if use.window.overlaps(span)]:
+            _add_months(sums, max(span.start, min(begins)), end)
         terms = _terms_of(account, facts)
-        for month, nano in _plan_rest(account, span, facts, lists, terms):
-            sums[month] += nano
-        if powers := list_powers(facts, span, lists):
-            for line in estimate_energy(powers, lists, terms):
-                estimated[line.month] += line.nano
-    return {
-        month: PlannedMonth(sums[month] + estimated[month], estimated[month]) for month in sorted({*sums, *estimated})
-    }
+        _add_uses(sums, list_priced(facts, span, lists, is_quote=True), list_powers(facts, span, lists), lists, terms)
+        if account.has_fee and (fee := price_fee(lists, terms)):
+            _add(sums, terms.start, fee)
+    return _list_planned(sums)
 
 
-def _plan_rest(
-    account: LeaseAccount, span: Window, facts: LeaseFacts, lists: Sequence[PriceList], terms: ChargeTerms
-) -> Iterator[tuple[date, int]]:
-    """Yield what is booked in a span will cost but for energy, with the month of each amount."""
-    for time in rate_times(list_priced(facts, span, lists, is_quote=True), lists, terms):
-        yield date(time.month // 12, time.month % 12 + 1, 1), time.nano
-    if account.has_fee and (fee := price_fee(lists, terms)):
-        yield terms.start.date().replace(day=1), fee
+def plan_quoted(quoted: QuotedLease, lists: Sequence[PriceList]) -> Planned:
+    """Return what will be planned for a new lease once it is booked, as ``plan_account`` does."""
+    sums: _Months = {}
+    terms, window = quoted.terms, quoted.window
+    end = later(min(quoted.booked_at, window.start), HORIZON)
+    if window.start < end:
+        if not (is_whole := window.end <= end):
+            quoted = replace(quoted, window=Window(window.start, end))
+        _add_months(sums, window.start, quoted.window.end)
+        _add_uses(sums, quoted.list_uses(is_whole=is_whole), quoted.list_powers(), lists, terms)
+    if fee := price_fee(lists, terms):
+        _add(sums, window.start, fee)
+    return _list_planned(sums)
+
+
+def _add_uses(
+    sums: _Months,
+    priced: Iterable[PricedUse],
+    powers: Collection[PricedUse],
+    lists: Sequence[PriceList],
+    terms: ChargeTerms,
+) -> None:
+    """Add what uses will cost to the sums of their months."""
+    for time in rate_times(priced, lists, terms):
+        nano, estimated = sums.get(time.month, _NOTHING)
+        sums[time.month] = nano + time.nano, estimated
+    for line in estimate_energy(powers, lists, terms) if powers else ():
+        _add(sums, line.window.start, line.nano, line.nano)
+
+
+def _add(sums: _Months, at: datetime, more: int, estimated: int = 0) -> None:
+    """Add an amount, and what of it is estimated, to the sums of the month of an instant."""
+    month = count_months(at)
+    nano, before = sums.get(month, _NOTHING)
+    sums[month] = nano + more, before + estimated
+
+
+def _add_months(sums: _Months, start: datetime, end: datetime) -> None:
+    """Add the months from an instant to another, whatever they cost."""
+    for month in range(count_months(start), count_months(end - _SECOND) + 1):
+        sums.setdefault(month, _NOTHING)
+
+
+def _list_planned(sums: _Months) -> Planned:
+    return {date(month // 12, month % 12 + 1, 1): PlannedMonth(*sums[month]) for month in sorted(sums)}
 
 
 def check_planned(planned: Planned, lists: Sequence[PriceList]) -> None:
@@ -139,7 +174,8 @@ def check_planned(planned: Planned, lists: Sequence[PriceList]) -> None:
     if most * DEAREST <= MOST_NANO:
         return
     dearest: Fraction = max(prices.unused for prices in _list_holding(lists))
-    if most * max(dearest, Fraction(1)) > MOST_NANO:
+    # Energy that costs more by its estimate counts as this.
+    if most * max(dearest, Fraction(1)) >= MOST_NANO:
         raise InvalidInput(
             f"reservations: the lease would cost more than {MOST_NANO // NANO} {lists[-1].currency} in a month"
             f"{', if nobody uses it' if dearest > 1 else ''}, which cannot be charged; ask for less, or tell the "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ from blazar.model.billing.charges import (
     window_of_month,
 )
 from blazar.model.billing.price_lists import PriceList
-from blazar.model.billing.rating import ChargeTerms, PricedUse, find_list_of, list_cuts
+from blazar.model.billing.rating import ChargeTerms, PricedUse, find_list_of, find_part, list_cuts
 from blazar.model.energy.consumption import WATT_HOUR, EnergySource
 from blazar.model.use.resource_hours import epoch
 
@@ -71,13 +71,13 @@ def split_by_price(
     use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms
 ) -> Iterator[tuple[Window, EnergyPrice]]:
     """Yield the parts of a use of power with the price of each; no part is of two months."""
-    for start, end in pairwise(list_cuts(use, lists, terms)):
-        instant = datetime.fromtimestamp(start, UTC)
-        yield Window(instant, datetime.fromtimestamp(end, UTC)), _find_price(use, instant, lists, terms)
+    parts = terms.list_parts_of(use)
+    for start, end in pairwise(list_cuts(use, parts, lists, terms)):
+        found = find_list_of(find_part(parts, start), start, lists)
+        yield Window(start, end), _find_price(use, start, found, terms)
 
 
-def _find_price(use: PricedUse, instant: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> EnergyPrice:
-    found = find_list_of(use, instant, lists, terms)
+def _find_price(use: PricedUse, instant: datetime, found: PriceList | None, terms: ChargeTerms) -> EnergyPrice:
     price = None if found is None else found.find_price(use.sku)
     if found is None or price is None:
         return FREE

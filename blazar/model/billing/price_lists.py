@@ -91,6 +91,7 @@ class _Index:
     measures: Mapping[str, str]
     of_measure: Mapping[str, Sequence[Price]]
     properties: Mapping[str, Sequence[str]]
+    power_skus: Collection[str]
     of_project: Mapping[str, Fraction]
     week: FactorWeek
     chosen: dict[tuple[object, ...], Price | None]
@@ -107,7 +108,9 @@ class _Index:
             for measure, some in of_measure.items()
         }
         measures = {sku: price.measure for sku, price in of_sku.items()}
-        return cls(of_sku, measures, of_measure, properties, dict(prices.projects), FactorWeek.of(prices.hours), {})
+        powers = [price.sku for price in of_measure.get(KWH, ())]
+        week = FactorWeek.of(prices.hours)
+        return cls(of_sku, measures, of_measure, properties, powers, dict(prices.projects), week, {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,7 @@ class PriceList:
     hours: tuple[HoursFactor, ...] = ()
     lead: tuple[LeadFactor, ...] = ()
     amount: tuple[AmountFactor, ...] = ()
-    unused: Fraction = Fraction(1)
+    unused: Fraction = WHOLE
     projects: tuple[tuple[str, Fraction], ...] = ()
     minimum: int = 0
     round_up: int = 1
@@ -157,9 +160,9 @@ class PriceList:
         return self._index.week
 
     @property
-    def prices_energy(self) -> bool:
-        """Return whether what hosts draw has a price."""
-        return KWH in self._index.of_measure
+    def power_skus(self) -> Collection[str]:
+        """Return the prices of what hosts draw."""
+        return self._index.power_skus
 
     def choose_price(self, measure: str, properties: Mapping[str, PropertyValue]) -> Price | None:
         """Return the first price of a measure that fits a resource with these properties; None: it is free."""
@@ -278,7 +281,7 @@ def parse_price_list(document: object, *, version: int, published_at: datetime) 
         hours=_read(given, "hours", _parse_all_hours, ()),
         lead=_read(given, "lead", _parse_lead, ()),
         amount=_read(given, "amount", _parse_amount, ()),
-        unused=_read(given, "unused", lambda part: part.factor(least=0), Fraction(1)),
+        unused=_read(given, "unused", lambda part: part.factor(least=0), WHOLE),
         projects=_read(given, "projects", _parse_projects, ()),
         minimum=_read(given, "minimum", DocumentPart.length, 0),
         round_up=_read(given, "round_up", DocumentPart.length, 1),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
+from types import MappingProxyType
 
 from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
@@ -21,6 +22,7 @@ from blazar.model.billing.charges import (
 from blazar.model.billing.power import estimate_energy
 from blazar.model.billing.price_lists import PriceList, find_list
 from blazar.model.billing.rating import BookedPart, ChargeTerms, PricedUse, RatedTime, price_fee, rate_times
+from blazar.model.billing.uses import Skus, size_power
 from blazar.model.use.resource_hours import KWH, epoch
 
 LONGEST = timedelta(days=20 * 366)
@@ -42,6 +44,35 @@ class PricedAmount:
     measure: str
     amount: int
     booked: int
+
+
+def sum_amounts(
+    booked: Sequence[tuple[str, Mapping[str, int]]],
+    chosen: Sequence[Skus],
+    prices: PriceList,
+    places: Mapping[str, int] = MappingProxyType({}),
+) -> tuple[PricedAmount, ...]:
+    """Return how much reservations get by each price, of things with these measures and the prices chosen for each.
+
+    ``places`` are those of the reservations in their lease, where anybody asks for them.
+    """
+    measures = prices.measures
+    sums: dict[tuple[str, str, int], int] = {}
+    for (reservation_id, sizes), skus in zip(booked, chosen, strict=True):
+        for sku, total in skus.items():
+            if measures[sku] == KWH:
+                # The data sheet of each host has its own milliwatts: they are added up.
+                amount, total = size_power(sizes) * total, 1
+            elif not (amount := sizes[measures[sku]]):
+                continue
+            key = reservation_id, sku, total
+            sums[key] = sums.get(key, 0) + amount
+    return tuple(
+        [
+            PricedAmount(reservation_id, places.get(reservation_id, 0), sku, measures[sku], amount, total)
+            for (reservation_id, sku, total), amount in sums.items()
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +148,18 @@ class QuotedLease:
         """Return the list by which its start is charged, and that has chosen its prices; None: there is none."""
         return find_list(lists, self.booked_at, self.window.start)
 
-    def list_uses(self) -> Iterator[PricedUse]:
-        """Yield its uses of what is reserved."""
-        return (self._make_use(one, self.window.start) for one in self.amounts if one.measure != KWH)
+    def list_uses(self, *, is_whole: bool = True) -> list[PricedUse]:
+        """Return its uses of what is reserved; if it ``is_whole`` their time is rounded up."""
+        begin = self.window.start if is_whole else None
+        return [self._make_use(one, begin) for one in self.amounts if one.measure != KWH]
 
-    def list_powers(self) -> Iterator[PricedUse]:
-        """Yield its uses of power."""
-        return (self._make_use(one) for one in self.amounts if one.measure == KWH)
+    def list_powers(self) -> list[PricedUse]:
+        """Return its uses of power."""
+        return [self._make_use(one) for one in self.amounts if one.measure == KWH]
 
     def _make_use(self, one: PricedAmount, rounded_from: datetime | None = None) -> PricedUse:
         return PricedUse(
-            reservation_id=one.reservation_id,
-            sku=one.sku,
-            amount=one.amount,
-            booked_amount=one.booked,
-            window=self.window,
-            rounded_from=rounded_from,
+            one.reservation_id, one.sku, one.booked, self.window, rounded_from=rounded_from, amount=one.amount
         )
 
     def sum_nano(self, lists: Sequence[PriceList]) -> int:
@@ -150,7 +177,7 @@ def quote(quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
         return None
     terms = quoted.terms
     times = [(time, time.nano) for time in rate_times(quoted.list_uses(), lists, terms)]
-    powers = tuple(quoted.list_powers())
+    powers = quoted.list_powers()
     energy = estimate_energy(powers, lists, terms) if powers else ()
     estimated = sum_lines(energy)
     return LeasePrice(
@@ -233,10 +260,9 @@ def _list_cancellation(
         # As ``rate`` does: what is given back of a line is rounded once.
         cost = 0
         for one in used:
-            share = one.find_share(before_start)
-            if not share:
+            over, under = one.find_share(before_start).as_integer_ratio()
+            if not over:
                 continue
-            over, under = share.as_integer_ratio()
             if one is first:
                 cost += divide_half_even(one.fee * over, under)
             for number, by in whole.get(one.version, ()):
@@ -298,8 +324,10 @@ def excuse(
 
 def show_amount(nano: int, decimals: int) -> str:
     """Return an amount with so many decimals, rounded half to even: 673.80."""
-    unit = 10 ** (DECIMALS - decimals)
-    return show_exactly(divide_half_even(nano, unit) * unit, decimals)
+    amount = divide_half_even(nano, 10 ** (DECIMALS - decimals))
+    whole, rest = divmod(abs(amount), 10**decimals)
+    sign = "-" if amount < 0 else ""
+    return f"{sign}{whole}.{rest:0{decimals}}" if decimals else f"{sign}{whole}"
 
 
 def show_exactly(nano: int, decimals: int) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
-from operator import attrgetter
+from typing import Any
 
 from blazar.model.base.clock import later
-from blazar.model.base.values import dataclass, field, fields, replace
+from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import (
     WHOLE,
@@ -124,44 +124,43 @@ class ChargeTerms:
         """Return when the lease starts by its booking."""
         return self.parts[0].since
 
-    def list_parts(self, reservation_id: str, added_at: datetime | None) -> tuple[BookedPart, ...]:
-        """Return the parts of what a reservation has since an instant, as ``list_parts_of`` does."""
-        return list_parts_of(self.joined, self.parts, reservation_id, added_at)
-
-    def find_part(self, instant: datetime, use: PricedUse) -> BookedPart:
-        """Return the part of a use to which an instant belongs; what comes before the first belongs to that."""
-        parts = self.list_parts(use.reservation_id, use.added_at)
-        for part in reversed(parts):
-            if part.since <= instant:
-                return part
-        return parts[0]
+    def list_parts_of(self, use: PricedUse) -> tuple[BookedPart, ...]:
+        """Return the parts of a use."""
+        return list_parts_of(self.joined, self.parts, use.reservation_id, use.added_at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PricedUse:
-    """An amount of one sku that a reservation has for a window.
+    """An amount of one sku that a reservation has for a window; what differs by its amount only is best one use.
 
     ``booked_amount`` is how many of the measure the reservation was booked with. ``added_at``: it was added to the
-    lease then. Until ``handed_over_at`` it is late, in ``outages`` it is missing. ``given_back_at``: it was promised
-    for this window, and given back then. ``rounded_from`` is the start of its reservation, if that ends with the
-    window: then its time is rounded up. ``kept`` is what its reservation keeps before what is given back.
+    lease then. Until ``handed_over_at`` it is late, in ``outages`` it is missing. ``rounded_from`` is the start of its
+    reservation, if that ends with the window: then its time is rounded up. ``given_back_at``: it was promised for this
+    window, and given back then. ``kept`` is what its reservation keeps before what is given back.
     """
 
     reservation_id: str
     sku: str
-    amount: int
     booked_amount: int
     window: Window
     added_at: datetime | None = None
     handed_over_at: datetime | None = None
     outages: tuple[Window, ...] = ()
-    given_back_at: datetime | None = None
     rounded_from: datetime | None = None
+    given_back_at: datetime | None = None
     kept: Window | None = None
+    amount: int = field(kw_only=True)
 
 
-_BESIDES_AMOUNT = attrgetter(*(one.name for one in fields(PricedUse) if one.name != "amount"))
-"""A tuple of all that a use has besides its amount: to copy the use without that costs more than all else here."""
+def sum_uses(amounts: Iterable[tuple[tuple[Any, ...], int]]) -> list[PricedUse]:
+    """Return uses of amounts, each given with all else that a use has, in its order; those that have the same are one.
+
+    To compare what a use is made of costs less than to make each.
+    """
+    found: dict[tuple[Any, ...], int] = {}
+    for key, amount in amounts:
+        found[key] = found.get(key, 0) + amount
+    return [PricedUse(*key, amount=amount) for key, amount in found.items()]
 
 
 @dataclass(slots=True)
@@ -208,29 +207,15 @@ def rate(uses: Iterable[PricedUse], lists: Sequence[PriceList], terms: ChargeTer
 def rate_times(uses: Iterable[PricedUse], lists: Sequence[PriceList], terms: ChargeTerms) -> Sequence[RatedTime]:
     """Return the time of each line of these uses, as ``rate`` does."""
     sums: dict[tuple[object, ...], RatedTime] = {}
-    for use, amount in _add_alike(tuple(uses)):
+    for use in uses:
         for time in _rate_use(use, lists, terms):
             of_line = time.month, time.reservation_id, time.sku, time.category, time.status, time.version
             # The hash of a fraction costs more than all others together.
             key = *of_line, time.unit_nano, *time.factor.as_integer_ratio()
-            time.resource_seconds *= amount
-            if (known := sums.get(key)) is None:
-                sums[key] = time
-                continue
-            known.resource_seconds += time.resource_seconds
-            known.start, known.end = min(known.start, time.start), max(known.end, time.end)
-    return sorted(sums.values(), key=_sort_key)
-
-
-def _add_alike(uses: Sequence[PricedUse]) -> Iterable[tuple[PricedUse, int]]:
-    """Return uses with their amounts, of those that differ by these only the first one, with the sum."""
-    if len(uses) == 1 or len({(use.reservation_id, use.sku) for use in uses}) == len(uses):
-        return [(use, use.amount) for use in uses]
-    found: dict[tuple[object, ...], tuple[PricedUse, int]] = {}
-    for use in uses:
-        first, amount = found.get(key := _BESIDES_AMOUNT(use), (use, 0))
-        found[key] = first, amount + use.amount
-    return found.values()
+            if (known := sums.setdefault(key, time)) is not time:
+                known.resource_seconds += time.resource_seconds
+                known.start, known.end = min(known.start, time.start), max(known.end, time.end)
+    return sorted(sums.values(), key=_sort_key) if len(sums) > 1 else list(sums.values())
 
 
 def rate_fee(
@@ -268,88 +253,94 @@ def _find_fee(
     return (found, share) if share else None
 
 
-def _rate_use(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[RatedTime]:
+def _rate_use(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> list[RatedTime]:
+    parts = terms.list_parts_of(use)
     if use.kept is not None:
-        start = max(use.window.start, _find_rounded_end(use, use.kept, lists, terms))
+        start = max(use.window.start, _find_rounded_end(use.kept, parts, lists))
         if start >= use.window.end:
-            return
+            return []
         use = replace(use, window=Window(start, use.window.end))
-    cuts = list_cuts(use, lists, terms)
-    for begin, over in pairwise(cuts):
-        yield from _rate_span(use, begin, over, lists, terms)
-    if use.rounded_from is not None:
-        yield from _round_up(use, use.rounded_from, lists, terms)
+    times: list[RatedTime] = []
+    for begin, over in pairwise(list_cuts(use, parts, lists, terms)):
+        part = find_part(parts, begin)
+        found = find_list_of(part, begin, lists)
+        times += _rate_span(use, begin, over, part, found, terms)
+    if use.rounded_from is not None and found is not None:
+        times += _round_up(use, use.rounded_from, part, found, terms)
+    return times
 
 
-def _round_up(use: PricedUse, begin: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> Iterator[RatedTime]:
+def _round_up(
+    use: PricedUse, begin: datetime, part: BookedPart, found: PriceList, terms: ChargeTerms
+) -> Iterator[RatedTime]:
     """Yield the seconds by which the time of a reservation is rounded up, at the price of its last second."""
-    end, seconds = epoch(use.window.end), epoch(use.window.end) - epoch(begin)
-    found = find_list_of(use, use.window.end - _SECOND, lists, terms)
-    if found is None or not (more := found.round_time(seconds) - seconds):
+    end = use.window.end
+    seconds = epoch(end) - epoch(begin)
+    if not (more := found.round_time(seconds) - seconds):
         return
-    for last in _rate_span(use, end - 1, end, lists, terms):
-        if last.category is not ChargeCategory.FREE:
-            category = ChargeCategory.ROUNDING_UP if use.given_back_at is None else last.category
-            yield replace(last, category=category, resource_seconds=more)
+    for time in _rate_span(use, end - _SECOND, end, part, found, terms):
+        if time.category is not ChargeCategory.FREE:
+            time.resource_seconds = use.amount * more
+            if use.given_back_at is None:
+                time.category = ChargeCategory.ROUNDING_UP
+            yield time
 
 
-def _find_rounded_end(use: PricedUse, kept: Window, lists: Sequence[PriceList], terms: ChargeTerms) -> datetime:
+def _find_rounded_end(kept: Window, parts: Sequence[BookedPart], lists: Sequence[PriceList]) -> datetime:
     """Return until when what is kept is charged, its time rounded up: for that nobody pays as given back, too."""
-    found = find_list_of(use, kept.end - _SECOND, lists, terms)
+    last = kept.end - _SECOND
+    found = find_list_of(find_part(parts, last), last, lists)
     seconds = epoch(kept.end) - epoch(kept.start)
     return kept.end if found is None else later(kept.start, timedelta(seconds=found.round_time(seconds)))
 
 
-def find_list_of(use: PricedUse, instant: datetime, lists: Sequence[PriceList], terms: ChargeTerms) -> PriceList | None:
-    """Return the list by which a use is charged at an instant."""
-    return _find_list_of_part(terms.find_part(instant, use), instant, lists)
+def find_part(parts: Sequence[BookedPart], instant: datetime) -> BookedPart:
+    """Return the part to which an instant belongs; what comes before the first belongs to that."""
+    return next((part for part in reversed(parts) if part.since <= instant), parts[0])
 
 
-def _find_list_of_part(part: BookedPart, instant: datetime, lists: Sequence[PriceList]) -> PriceList | None:
+def find_list_of(part: BookedPart, instant: datetime, lists: Sequence[PriceList]) -> PriceList | None:
+    """Return the list by which a part of a lease is charged at an instant."""
     return find_list(lists, max(part.listed_at or part.booked_at, part.booked_at), instant)
 
 
-def list_cuts(use: PricedUse, lists: Sequence[PriceList], terms: ChargeTerms) -> Sequence[int]:
+def list_cuts(
+    use: PricedUse, parts: Sequence[BookedPart], lists: Sequence[PriceList], terms: ChargeTerms
+) -> Sequence[datetime]:
     """Return the instants between which a use has one rate, but for the hours of the day; with its begin and end."""
     start, end = use.window.start, use.window.end
-    edges = {epoch(start), epoch(end)}
-    for one in lists:
-        if start < one.valid_from < end:
-            edges.add(epoch(one.valid_from))
-    for part in terms.list_parts(use.reservation_id, use.added_at):
-        if start < part.since < end:
-            edges.add(epoch(part.since))
+    edges = [one.valid_from for one in lists]
+    edges += [part.since for part in parts]
     for span in (*terms.unused, *use.outages):
-        edges |= {epoch(edge) for edge in (span.start, span.end) if start < edge < end}
-    if use.handed_over_at is not None and start < use.handed_over_at < end:
-        edges.add(epoch(use.handed_over_at))
-    for month in range(_count_months(start) + 1, _count_months(end) + 1):
-        if (begin := datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC)) < end:
-            edges.add(epoch(begin))
-    return sorted(edges)
+        edges += (span.start, span.end)
+    if use.handed_over_at is not None:
+        edges.append(use.handed_over_at)
+    for month in range(count_months(start) + 1, count_months(end) + 1):
+        edges.append(datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC))
+    return sorted({start, end, *(edge for edge in edges if start < edge < end)})
 
 
 def _rate_span(
-    use: PricedUse, start: int, end: int, lists: Sequence[PriceList], terms: ChargeTerms
-) -> Iterator[RatedTime]:
-    """Yield the time of a span in which only the hours of the day change the price; none of what costs no share."""
-    instant = datetime.fromtimestamp(start, UTC)
-    part = terms.find_part(instant, use)
-    found = _find_list_of_part(part, instant, lists)
+    use: PricedUse, begin: datetime, over: datetime, part: BookedPart, found: PriceList | None, terms: ChargeTerms
+) -> list[RatedTime]:
+    """Return the time of a span in which only the hours of the day change the price; none of what costs no share."""
     price = None if found is None else found.find_price(use.sku)
-    of_line = _count_months(instant), use.reservation_id, use.sku
+    start, end = epoch(begin), epoch(over)
+    of_line = count_months(begin), use.reservation_id, use.sku
     if found is None or price is None:
-        if use.given_back_at is None:
-            unpriced = ChargeCategory.FREE, ChargeStatus.UNPRICED, None if found is None else found.version
-            yield RatedTime(*of_line, *unpriced, 0, WHOLE, end - start, start, end)
-        return
-    category, status, share = _find_category(use, instant, found, terms)
+        if use.given_back_at is not None:
+            return []
+        unpriced = ChargeCategory.FREE, ChargeStatus.UNPRICED, None if found is None else found.version
+        return [RatedTime(*of_line, *unpriced, 0, WHOLE, (end - start) * use.amount, start, end)]
+    category, status, share = _find_category(use, begin, found, terms)
     if use.given_back_at is not None and not share:
-        return
+        return []
     factor = multiply(found.find_booking_factor(terms.project_id, part.lead, use.booked_amount), share)
     of_price = *of_line, category, status, found.version, price.unit_nano
-    for of_hours, *time in split_by_hours(found.week, found.zone, start, end):
-        yield RatedTime(*of_price, multiply(factor, of_hours), *time)
+    return [
+        RatedTime(*of_price, multiply(factor, of_hours), seconds * use.amount, first, last)
+        for of_hours, seconds, first, last in split_by_hours(found.week, found.zone, start, end)
+    ]
 
 
 def _find_category(
@@ -373,6 +364,6 @@ def _sort_key(time: RatedTime) -> tuple[int, str, str, str, str, Fraction]:
     return time.start, time.reservation_id, time.sku, time.category, time.status, time.factor
 
 
-def _count_months(instant: datetime) -> int:
+def count_months(instant: datetime) -> int:
     """Return the months from the begin of the calendar to that of an instant."""
     return 12 * instant.year + instant.month - 1

@@ -13,13 +13,11 @@ from math import ceil
 
 from blazar.model.base.values import dataclass, field, replace
 from blazar.model.base.window import Window
-from blazar.model.billing.accounts import BilledLease, open_account
 from blazar.model.billing.charges import DECIMALS, NANO, format_nano, window_of_month
 from blazar.model.billing.fits import LeaseLimit, find_first, find_longest
-from blazar.model.billing.ledger import Planned, fit_account, plan_account
+from blazar.model.billing.ledger import Planned, plan_quoted
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.prices import PricedAmount, QuotedLease
-from blazar.model.billing.uses import BookedUse, LeaseFacts
 from blazar.model.use.resource_hours import KWH, MonthSpending, ReachedShare, SpendingByMonth, SpendLimit, find_reached
 
 MOST_MONTHS = 12
@@ -86,19 +84,6 @@ class SpendRoom:
     def allows(self, quoted: QuotedLease) -> bool:
         """Return whether a new lease fits."""
         return self.find_excess(quoted) is None
-
-
-def plan_quoted(quoted: QuotedLease, lists: Sequence[PriceList]) -> Planned:
-    """Return what will be planned for a new lease once it is booked."""
-    uses = [
-        BookedUse(one.reservation_id, number, quoted.window, {one.measure: one.amount}, {one.sku: one.booked})
-        for number, one in enumerate(quoted.amounts)
-    ]
-    if not uses:
-        return {}
-    facts = LeaseFacts(tuple(uses))
-    account = open_account(BilledLease("", quoted.project_id, "", quoted.window), "", quoted.booked_at)
-    return plan_account(fit_account(account, facts), facts, lists)
 
 
 def find_affordable_length(quoted: QuotedLease, room: SpendRoom, excess: SpendExcess) -> Window | None:

@@ -7,11 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
 from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.billing.price_lists import PriceList
-from blazar.model.billing.rating import PricedUse
+from blazar.model.billing.rating import PricedUse, sum_uses
 from blazar.model.energy.book import EnergyHost
 from blazar.model.resources.resource import HOST, Resource
 from blazar.model.use.resource_hours import KWH, VCPU
@@ -88,13 +89,12 @@ def choose_skus(
         for measure, amount in amounts.items():
             totals[reservation_id, measure] += amount
     found: list[Skus] = []
-    prices_energy = prices.prices_energy
     for (reservation_id, amounts), resource in zip(booked, resources, strict=True):
         skus: dict[str, int] = {}
         for measure in amounts:
             if (price := prices.choose_price_of(measure, resource)) is not None:
                 skus[price.sku] = totals[reservation_id, measure]
-        if prices_energy and (str(HOST) in amounts or VCPU in amounts):
+        if prices.power_skus and (str(HOST) in amounts or VCPU in amounts):
             power = prices.choose_price_of(KWH, resource)
             skus |= {} if power is None else {power.sku: _rate_power(resource, str(HOST) in amounts, prices)}
         found.append(skus)
@@ -114,7 +114,7 @@ def _rate_power(resource: Resource | None, is_whole: bool, prices: PriceList) ->
 
 def list_power_skus(lists: Iterable[PriceList]) -> frozenset[str]:
     """Return the prices of what hosts draw."""
-    return frozenset(price.sku for prices in lists for price in prices.prices if price.measure == KWH)
+    return frozenset(sku for prices in lists for sku in prices.power_skus)
 
 
 def find_power_sku(use: BookedUse, skus: frozenset[str]) -> str | None:
@@ -149,10 +149,6 @@ def list_powers(facts: LeaseFacts, span: Window, lists: Sequence[PriceList]) -> 
     return [make_power_use(facts, use, window, sku) for use, window, sku in met if window and sku is not None]
 
 
-_Looks = tuple[datetime | None, tuple[Window, ...], datetime | None]
-"""When something was handed over, when it was missing, and from when on its time is rounded up."""
-
-
 def list_priced(facts: LeaseFacts, span: Window, lists: Sequence[PriceList], *, is_quote: bool) -> list[PricedUse]:
     """Return what of the uses of a lease lies in a span, priced; what differs by its amount only is one use.
 
@@ -161,37 +157,19 @@ def list_priced(facts: LeaseFacts, span: Window, lists: Sequence[PriceList], *, 
     """
     measures = _map_measures(lists)
     firsts, lasts = _find_ends(facts.uses)
-    found: dict[tuple[str, str, int, Window, datetime | None, _Looks], int] = {}
+    found: list[tuple[tuple[Any, ...], int]] = []
     for use in facts.uses:
         start = facts.starts.get(use.reservation_id, ReservationStart())
         if not (window := _meet(use.window, span)) or (start.at is None and not is_quote):
             continue
         rounded_from = firsts[use.reservation_id] if window.end == lasts[use.reservation_id] else None
-        looks = start.at, _list_outages(facts, use, window), rounded_from
+        of_all = window, use.booked_at, start.at, _list_outages(facts, use, window), rounded_from
         for sku, booked in (use.skus or {}).items():
             measure = measures.get(sku, "")
             if measure == KWH or not (amount := use.amounts.get(measure, 0)):
                 continue
-            key = use.reservation_id, sku, booked, window, use.booked_at, looks
-            found[key] = found.get(key, 0) + amount
-    return [_make_priced(*key, amount) for key, amount in found.items()]
-
-
-def _make_priced(
-    reservation_id: str, sku: str, booked: int, window: Window, added_at: datetime | None, looks: _Looks, amount: int
-) -> PricedUse:
-    handed_over_at, outages, rounded_from = looks
-    return PricedUse(
-        reservation_id=reservation_id,
-        sku=sku,
-        amount=amount,
-        booked_amount=booked,
-        window=window,
-        added_at=added_at,
-        handed_over_at=handed_over_at,
-        outages=outages,
-        rounded_from=rounded_from,
-    )
+            found.append(((use.reservation_id, sku, booked, *of_all), amount))
+    return sum_uses(found)
 
 
 def list_given_back(
@@ -212,25 +190,16 @@ def list_given_back(
     kept = _map_rest(firsts, after, since)
     measures, rounded = _map_measures(lists), _map_rounded(firsts, before, after, since)
     had, has = _group_priced(before, measures, since), _group_priced(after, measures, since)
-    found: list[PricedUse] = []
+    found: list[tuple[tuple[Any, ...], int]] = []
     for (reservation_id, measure), parts in had.items():
         others = _list_amounts(after, reservation_id, measure)
         end = max(part.window.end for part in parts)
         for window, part, amount in _list_less(parts, has[reservation_id, measure], others):
-            found.append(
-                PricedUse(
-                    reservation_id=reservation_id,
-                    sku=part.sku,
-                    amount=amount,
-                    booked_amount=part.booked,
-                    window=window,
-                    added_at=part.booked_at,
-                    given_back_at=at,
-                    rounded_from=rounded.get(reservation_id) if window.end == end else None,
-                    kept=mine if (mine := kept.get(reservation_id)) and mine.end <= window.start else None,
-                )
-            )
-    return found
+            rounded_from = rounded.get(reservation_id) if window.end == end else None
+            rest = mine if (mine := kept.get(reservation_id)) and mine.end <= window.start else None
+            of_part = part.sku, part.booked, window, part.booked_at
+            found.append(((reservation_id, *of_part, None, (), rounded_from, at, rest), amount))
+    return sum_uses(found)
 
 
 def _list_amounts(uses: Iterable[BookedUse], reservation_id: str, measure: str) -> list[tuple[Window, int]]:

@@ -70,10 +70,8 @@ class SpendGuard:
     ) -> tuple[ReachedShare, ...]:
         """Raise UsageDenied if a project has to pay more than before and than it may; return what shares it reaches.
 
-        ``new`` is what is planned newly, by project. At most one statement.
+        ``new`` is what is planned newly, by project. One statement.
         """
-        if not self.limits:
-            return ()
         added: dict[str, Counter[date]] = defaultdict(Counter)
         for project_id, months in new:
             added[project_id].update({month: one.nano for month, one in months.items()})

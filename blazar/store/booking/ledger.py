@@ -22,20 +22,22 @@ from blazar.model.billing.following import Following, append_account, list_follo
 from blazar.model.billing.ledger import (
     BilledChange,
     Closing,
+    Planned,
     change_account,
     check_planned,
     close_account,
     fit_account,
     plan_account,
+    plan_quoted,
 )
 from blazar.model.billing.price_lists import PriceList, find_list
+from blazar.model.billing.prices import PricedAmount, QuotedLease, sum_amounts
 from blazar.model.billing.tags import NO_TAG, PriceTag
-from blazar.model.billing.uses import BookedUse, LeaseFacts, choose_skus
+from blazar.model.billing.uses import LeaseFacts, choose_skus
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.energy.book import NO_ENERGY, EnergyTerms
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.states import EndReason, EventType, LeaseStatus
-from blazar.model.resources.resource import Resource
 from blazar.model.use.resource_hours import ReachedShare, measure_amounts
 from blazar.store.billing import accounts as rows
 from blazar.store.billing.charges import read_totals
@@ -100,7 +102,9 @@ class LedgerWork:
     _opened: list[LeaseAccount] = field(default_factory=list)
     _removed: list[LeaseAccount] = field(default_factory=list)
     _closings: list[Closing] = field(default_factory=list)
-    _booked: dict[str, list[BookedUse]] = field(default_factory=dict)
+    _booked: dict[str, tuple[PricedAmount, ...]] = field(default_factory=dict)
+    _plans: dict[str, Planned] = field(default_factory=dict)
+    """Of what is booked now, by lease, and what is planned for accounts of new leases, by account."""
 
     def choose_prices(self, wanted: Sequence[Allocation]) -> list[PriceTag]:
         """Return by which prices each of the allocations of a lease is charged that are booked now."""
@@ -110,21 +114,14 @@ class LedgerWork:
         prices = find_list(self.lists, at, max(at, wanted[0].window.start))
         if prices is None:
             return [NO_TAG] * len(wanted)
-        known: dict[int, Resource] = {}
-        for kind in sorted({allocation.kind for allocation in wanted}):
-            # It was read for this booking a moment ago.
-            catalog = self.catalogs.latest(kind) or self.catalogs.read(self.connection, kind)
-            known |= {
-                a.resource_id: catalog.by_id[a.resource_id]
-                for a in wanted
-                if a.kind == kind and a.resource_id in catalog.by_id
-            }
+        # They were read for this booking a moment ago.
+        known = {
+            kind: (self.catalogs.latest(kind) or self.catalogs.read(self.connection, kind)).by_id
+            for kind in sorted({allocation.kind for allocation in wanted})
+        }
         booked = [(a.reservation_id, measure_amounts(a.kind, a.count, a.per_instance)) for a in wanted]
-        chosen = choose_skus(booked, [known.get(a.resource_id) for a in wanted], prices)
-        self._booked[wanted[0].lease_id] = [
-            BookedUse(a.reservation_id, a.resource_id, a.window, amounts, skus)
-            for a, (_, amounts), skus in zip(wanted, booked, chosen, strict=True)
-        ]
+        chosen = choose_skus(booked, [known[a.kind].get(a.resource_id) for a in wanted], prices)
+        self._booked[wanted[0].lease_id] = sum_amounts(booked, chosen, prices)
         return [PriceTag.of(skus) for skus in chosen]
 
     def finish(self, gives_back: GivesBack) -> None:
@@ -132,12 +129,17 @@ class LedgerWork:
 
         StaleCalendar if one costs more than it may.
         """
-        became = self._read_facts()
+        # Those that are made, and are no parts of others: they were never charged anything.
+        new = () if self.commit.joint else {write.after.id for write in self.writes if write.before is None}
+        others = [write.after.id for write in self.writes if write.after.id not in new]
+        became = read_facts(self.connection, others) if others else {}
         for write in self.writes:
             account = self.accounts.get(write.after.id)
             facts = became.get(write.after.id, _NOTHING)
             if self.commit.joint:
                 self._join(write, account, facts)
+            elif write.after.id in new:
+                self._open_new(write.after)
             elif account is None:
                 self._open(write, facts)
             elif _is_passed_on(write, self.accounts):
@@ -147,19 +149,15 @@ class LedgerWork:
         if self.commit.joint and any(facts.is_handed_over for facts in self.facts.values()):
             self._changed = [(before, replace(after, is_mixed=True)) for before, after in self._changed]
             self._opened = [replace(account, is_mixed=True) for account in self._opened]
-        self._write(became)
+        self._write(became, new)
 
-    def _read_facts(self) -> Mapping[str, LeaseFacts]:
-        """Return the facts as they are now; those of new leases are known."""
-        new = self._list_new()
-        found = {lease_id: LeaseFacts(tuple(self._booked.get(lease_id, ()))) for lease_id in new}
-        if others := [write.after.id for write in self.writes if write.after.id not in new]:
-            found |= read_facts(self.connection, others)
-        return found
-
-    def _list_new(self) -> Collection[str]:
-        """Return the leases that are made, and are no parts of others: they were never charged anything."""
-        return () if self.commit.joint else {write.after.id for write in self.writes if write.before is None}
+    def _open_new(self, lease: Lease) -> None:
+        """Open the account of a lease that is made, unless nothing had a price as it was booked: it has one window."""
+        if (amounts := self._booked.get(lease.id)) is not None:
+            account = accounts.open_account(_make_billed(lease), _new_id(), self.commit.at)
+            quoted = QuotedLease(amounts, lease.window, lease.project_id, account.opened_at)
+            self._plans[account.id] = plan_quoted(quoted, self.lists)
+            self._opened.append(account)
 
     def _open(self, write: LeaseWrite, facts: LeaseFacts) -> None:
         if any(use.is_live for use in facts.uses):
@@ -287,7 +285,7 @@ class LedgerWork:
             others = [one for one in others if one.after.end_reason is EndReason.MERGED]
         return self.accounts[others[0].after.id] if others else None
 
-    def _write(self, became: Mapping[str, LeaseFacts]) -> None:
+    def _write(self, became: Mapping[str, LeaseFacts], new: Collection[str]) -> None:
         connection, currency = self.connection, self.lists[-1].currency
         # A new lease has nothing but an account that is opened.
         if self._changed and not rows.save_accounts(connection, self._changed):
@@ -299,29 +297,31 @@ class LedgerWork:
             regions = {id_: region for facts in became.values() for id_, region in facts.regions.items()}
             rows.insert_charges(connection, self._closings, regions, currency=currency, at=self.commit.at)
         open_now = [*(after for _, after in self._changed), *self._opened]
-        planned = [
-            (account, plan_account(account, became.get(account.lease_id, _NOTHING), self.lists)) for account in open_now
-        ]
+        planned = [(account, self._plan(account, became)) for account in open_now]
         for _, months in planned:
             check_planned(months, self.lists)
         if self.accounts:
             rows.replace_planned(connection, [account.id for account in self.accounts.values()], planned)
         else:
             rows.insert_planned(connection, planned)
-        planned_newly = [(account.project_id, months) for account, months in planned]
-        self.reached = self.guard.check(connection, planned_newly, self.lists[-1])
-        new = self._list_new()
+        if self.guard.limits:
+            planned_newly = [(account.project_id, months) for account, months in planned]
+            self.reached = self.guard.check(connection, planned_newly, self.lists[-1])
         self.totals = {
             (account.lease_id, account.project_id): AccountTotals.plan(account, months)
             for account, months in planned
             if account.lease_id in new
         }
-        self._check_most()
+        if self.commit.most:
+            self._check_most()
+
+    def _plan(self, account: LeaseAccount, became: Mapping[str, LeaseFacts]) -> Planned:
+        if (planned := self._plans.get(account.id)) is not None:
+            return planned
+        return plan_account(account, became.get(account.lease_id, _NOTHING), self.lists)
 
     def _check_most(self) -> None:
         """Raise StaleCalendar if a lease costs more than it may: it was quoted by other lists, or a moment earlier."""
-        if not self.commit.most:
-            return
         unknown = self.commit.most.keys() - {lease_id for lease_id, _ in self.totals}
         found = {**self.totals, **(read_totals(self.connection, unknown) if unknown else {})}
         for (lease_id, project_id), totals in found.items():

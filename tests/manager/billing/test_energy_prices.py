@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from blazar.context import scope
 from blazar.model.base.errors import Conflict, InvalidInput
 from blazar.model.base.paging import Page
-from blazar.model.billing.charges import NANO
+from blazar.model.billing.charges import MOST_NANO, NANO
 from blazar.model.billing.price_lists import parse_price_list
 from blazar.model.leases.details import LeaseFilter, LeaseState
 from blazar.model.leases.requests import Actor, LeaseChange
@@ -66,6 +66,26 @@ def test_what_hosts_drew_is_charged_by_the_kilowatt_hour(world):
     assert (line["sku"], line["wh"], line["factor"], line["version"]) == ("power", 800, "1.5", 1)
     # 0.8 kWh × 1.5 × 0.301234.
     assert (line["unit_nano"], line["nano"]) == (301_234_000, 361_480_800)
+
+
+def test_what_hosts_drew_costs_as_much_as_a_ledger_can_keep_however_far_above_its_estimate(world):
+    """A meter that tells too much must not keep an account open for ever; its line says how much that was."""
+    publish(world, **with_power({**POWER, "per_kwh": "99999999"}))
+    record(world, {1: 10**6, 2: 10**6})
+    world.lease(a_host(2), start=HOUR, hours=2)
+    close(world, OVER)
+    (line,) = energy(world)
+    assert (line["wh"], line["unit_nano"], line["nano"]) == (4 * 10**6, 99_999_999 * NANO, MOST_NANO)
+    assert rows(world, planned) == []
+    world.run_to(world.clock.now() + 24 * HOUR)
+    world.manager.recomputation.run_once()
+    assert rows(world, findings) == []
+
+
+def test_a_lease_whose_energy_would_cost_more_than_a_ledger_can_keep_is_refused(world):
+    publish(world, **with_power({**POWER, "per_kwh": "999999999"}))
+    with pytest.raises(InvalidInput, match="which cannot be charged"):
+        world.lease(a_host(2), start=HOUR, hours=20)
 
 
 def test_a_lease_of_which_nothing_is_measured_costs_what_was_quoted(world):

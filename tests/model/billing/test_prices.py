@@ -12,8 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from blazar.model.base.window import Window
+from blazar.model.billing.accounts import BilledLease, open_account
 from blazar.model.billing.charges import NANO, sum_lines
 from blazar.model.billing.fits import PriceLimit, find_longest, list_cheaper_starts
+from blazar.model.billing.ledger import PlannedMonth, plan_account, plan_quoted
 from blazar.model.billing.prices import (
     LONGEST,
     CancellationCost,
@@ -25,6 +27,7 @@ from blazar.model.billing.prices import (
     show_exactly,
 )
 from blazar.model.billing.rating import rate, rate_fee
+from blazar.model.billing.uses import BookedUse, LeaseFacts
 from tests.cases import cases
 from tests.model.billing.oracle import Bill, Had, Published
 from tests.model.billing.test_price_lists import EXAMPLE, a_list
@@ -167,3 +170,26 @@ def test_what_a_cancellation_costs_is_what_rating_says_of_all_that_is_given_back
         fee = rate_fee(lists, quoted.terms, given_back_at=at)
         nano = sum_lines(rate(uses, lists, quoted.terms)) + (0 if fee is None else fee.nano)
         assert cost.amount == show_amount(nano, 2)
+
+
+@settings(max_examples=cases(100), deadline=None)
+@given(quoted_leases, st.sampled_from([0, 2, 4]))
+def test_what_is_planned_for_a_new_lease_is_what_is_planned_of_its_facts(quoted, years):
+    start, end = quoted.window.start, quoted.window.end
+    quoted = replace(quoted, window=Window(start, end + timedelta(days=365 * years)))
+    count = quoted.amounts[0].amount
+    uses = (BookedUse("r", n, quoted.window, {"host": 1}, {"host-a100": count}) for n in range(count))
+    account = open_account(BilledLease("l", "p", "u", quoted.window), "a", quoted.booked_at)
+    assert plan_quoted(quoted, LISTS) == plan_account(account, LeaseFacts(tuple(uses)), LISTS)
+
+
+def test_the_fee_is_planned_also_if_nothing_else_has_a_price():
+    free = replace(hosts(), amounts=())
+    assert list(plan_quoted(free, LISTS).values()) == [PlannedMonth(5 * NANO)]
+
+
+def test_of_what_is_booked_many_years_ahead_only_the_fee_is_planned_if_it_is_known():
+    ahead = timedelta(days=4 * 366)
+    far = hosts(start=START + ahead, ahead=ahead)
+    assert plan_quoted(far, []) == {}
+    assert list(plan_quoted(far, LISTS).values()) == [PlannedMonth(5 * NANO)]
