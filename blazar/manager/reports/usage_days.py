@@ -41,14 +41,16 @@ class UsageDays(BackgroundThread):
         known = self._store.usage_days.list_closed(self._settings.time_zone)
         today = day_at(now, zone)
         again: frozenset[date] = frozenset()
-        through = 0
+        after = through = min(known.values(), default=0)
         if known:
-            through, times = self._store.usage_days.list_touched(min(known.values()))
+            through, times = self._store.usage_days.list_touched(after)
             again = list_touched(times, known, zone)
         over = list_open_days(today - BACK * DAY, today - DAY, known, zone, now)
         done = self._close(sorted({*over, *again}))
-        if through and not self._stopping.is_set():
-            self._store.usage_days.note_position(self._settings.time_zone, through)
+        if through > after and not self._stopping.is_set():
+            # Of what is closed again another manager may have written, after this one, what was before these entries.
+            untouched, zone_name = known.keys() - again, self._settings.time_zone
+            self._store.usage_days.note_position(zone_name, untouched, after=after, position=through)
         return done
 
     def recompute(self, first: date, last: date) -> int:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
 
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from blazar.model.journal.entries import ObjectType, Verb
 from blazar.model.reports.days import ClosedDay, TouchedTime, UsageDay, find_touched_time
 from blazar.model.reports.sums import DrawnEnergy, RecordedSum, ResourceUse
 from blazar.model.reports.usage import Measure
-from blazar.store.sql.rows import CHUNK
+from blazar.store.sql.rows import CHUNK, chunks
 from blazar.store.sql.tables import journal, journal_numbering, leases, usage_closed_days, usage_days
 from blazar.store.sql.transactions import Transactions, atomic
 
@@ -83,11 +83,18 @@ class UsageDayStore:
         self._transactions.write_beside_others(write_day)
 
     @atomic
-    def note_position(self, connection: Connection, time_zone: str, position: int) -> None:
-        """Write that no entry until a position has changed what is on record of closed days."""
+    def note_position(
+        self, connection: Connection, time_zone: str, days: Collection[date], *, after: int, position: int
+    ) -> None:
+        """Write that no entry after a position, and until another one, has changed what is on record of closed days.
+
+        Not of one that a slow manager has written meanwhile as it was before.
+        """
         c = usage_closed_days.c
-        behind = usage_closed_days.update().where(c.time_zone == time_zone, c.computed_through < position)
-        connection.execute(behind.values(computed_through=position))
+        behind = (c.time_zone == time_zone, c.computed_through >= after, c.computed_through < position)
+        for part in chunks(sorted(days)):
+            change = usage_closed_days.update().where(*behind, c.day.in_(part))
+            connection.execute(change.values(computed_through=position))
 
     def sum_days(
         self, first: date, last: date, borders: Sequence[date], *, project_id: str | None = None

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
+from unittest import mock
 
 import pytest
 import sqlalchemy as sa
 
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.moments import LocalDay
+from blazar.model.reports.days import ClosedDay
 from blazar.model.reports.periods import ReportStep
 from blazar.model.reports.usage import UsageGroup, UsageQuestion
 from blazar.store.sql.tables import journal, leases, usage_days
@@ -123,6 +126,31 @@ def test_a_day_that_two_managers_close_at_once_is_closed_by_both(third_day):
     assert third_day.manager.usage_days.recompute(FIRST, FIRST) == 1
     assert not clashes
     assert reserved(third_day)[0] == (1, 24, 1)
+
+
+@pytest.mark.parametrize("late_at", [1, 2], ids=["as its entry is read", "after that"])
+def test_a_day_that_a_slow_manager_writes_as_it_was_earlier_is_closed_once_more(third_day, late_at):
+    days, store = third_day.manager.usage_days, third_day.store.usage_days
+    days.run_once()
+    position, transfer = store.read_position(), {"verb": "transferred", "position": None, "at": third_day.clock.now()}
+    for project in ("physics", "biology"):
+        with third_day.engine.begin() as connection:
+            ended = journal.update().where(journal.c.project_id == project, journal.c.verb == "ended")
+            connection.execute(ended.values(**transfer))
+        number(third_day)
+        with mock.patch.object(store, "note_position", partial(write_late, third_day, late_at, position)):
+            days.run_once()
+        late_at -= 1
+    days.run_once()
+    assert reserved(third_day)[0] == (1, 24, 1)
+
+
+def write_late(world: World, late_at: int, read_at: int, *args, **more) -> None:
+    """Be a slow manager that has read what a day had at a position, and writes that while another one is at work."""
+    store = world.store.usage_days
+    if late_at == 1:
+        store.replace_day(ClosedDay(FIRST, "UTC", read_at), (), at=world.clock.now())
+    type(store).note_position(store, *args, **more)
 
 
 def test_a_long_period_needs_the_record(third_day):
