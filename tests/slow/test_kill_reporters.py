@@ -234,7 +234,9 @@ class Site:
                 yield from row
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
+@pytest.fixture(
+    params=["sqlite", *(pytest.param(other, marks=pytest.mark.nightly) for other in ("postgresql", "mariadb"))]
+)
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     for url in fresh_database(request.param, tmp_path):
         upgrade(make_engine(url))

@@ -9,6 +9,7 @@ from fractions import Fraction
 from unittest.mock import Mock
 
 import pytest
+import sqlalchemy as sa
 
 from blazar.clouds.curve_file import CurveFile
 from blazar.manager.power.energy import EnergyWork
@@ -91,6 +92,19 @@ def recorded(world: World, hours: int = 0) -> set[tuple[int, int]]:
 def pass_time(world: World, work: EnergyWork, minutes: int) -> None:
     world.clock.to(world.clock.now() + timedelta(minutes=minutes))
     work.run_once()
+
+
+def test_who_begins_the_first_turn_of_all_at_the_same_time_as_another_one_leaves_it_to_that(world):
+    clashes = [sa.exc.IntegrityError("INSERT", {}, Exception("duplicate key"))]
+
+    def clash(connection, cursor, statement, parameters, context, many):
+        if statement.startswith("INSERT INTO turns") and clashes:
+            raise clashes.pop()
+
+    sa.event.listen(world.engine, "before_cursor_execute", clash)
+    assert world.manager.energy_work.run_once() == 0
+    assert not clashes
+    assert world.manager.energy_work.run_once() == 1
 
 
 def test_adapters_are_asked_every_five_minutes_and_an_hour_has_the_mean(world):
