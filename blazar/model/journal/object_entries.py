@@ -254,7 +254,10 @@ def tell_correction(charge: Charge, *, by: Actor | None) -> JournalEntry:
 
 
 def tell_reached(reached: ReachedShare, *, at: datetime) -> JournalEntry:
-    """Return that a project has reached a share of a budget, which is told once: the entry has an id by that."""
+    """Return that a project has reached a share of a budget, which is told once: the entry has an id by that.
+
+    Of a budget that has another limit meanwhile it is another share.
+    """
     period = reached.window
     key = json.dumps([reached.project_id, reached.limit_name, reached.unit, zulu(period.start), zulu(period.end)])
     id_ = uuid.uuid5(uuid.NAMESPACE_URL, key)
@@ -268,7 +271,7 @@ def tell_reached(reached: ReachedShare, *, at: datetime) -> JournalEntry:
     }
     name = f"of {reached.unit} from {period.start:%Y-%m-%d} on"
     about = Subject(ObjectType.BUDGET, str(id_), name, reached.project_id)
-    own_id = str(uuid.uuid5(id_, str(reached.share)))
+    own_id = str(uuid.uuid5(id_, f"{reached.share} % of {reached.limit}"))
     return JournalEntry(about, at, Verb.REACHED, None, compare_fields({}, fields), id=own_id)
 
 

@@ -207,6 +207,19 @@ def test_of_each_share_that_is_reached_it_is_told_once(engine):
     assert set(told(world)[1:]) == {(PROJECT, "100", "10.00", *april), (PROJECT, "50", "5.00", *may)}
 
 
+def test_of_a_budget_that_is_raised_a_share_is_told_when_it_is_reached_again(engine):
+    world = a_world(engine, 10, shares=[80])
+    world.lease(a_host(4), start=30 * HOUR, hours=2)
+    april = ("EUR", "2030-04-01T00:00:00Z")
+    assert told(world) == [(PROJECT, "80", "8.00", "10.00", *april)]
+    raised = [SpendFilter(20 * NANO)]
+    world = World(engine, filters=raised, shares=[80], register=False, cloud=world.simulated, clock=world.clock)
+    world.lease(a_host(2), start=40 * HOUR, hours=2)
+    assert len(told(world)) == 1
+    world.lease(a_host(4), start=50 * HOUR, hours=1)
+    assert told(world)[1:] == [(PROJECT, "80", "16.00", "20.00", *april)]
+
+
 def test_of_hours_it_is_told_too_and_a_change_counts(engine):
     world = World(engine, hosts=6, filters=[ResourceHoursFilter({"host": 10}, PeriodCalendar())], shares=[80])
     lease = world.lease(a_host(1), start=30 * HOUR, hours=7)
