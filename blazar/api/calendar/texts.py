@@ -21,6 +21,8 @@ _quote = json.encoder.encode_basestring_ascii
 _FLAG = {True: "true", False: "false"}
 _NULL = "null"
 _QUOTED = '"%s"'
+_UNKNOWN = ""
+"""What no lease is written as."""
 
 
 def write_page(page: CalendarPage, leases: Mapping[str, BlockLease], fields: Collection[str] | None) -> str:
@@ -69,9 +71,8 @@ class _BlockWriter:
         """Return a block: what its kind has."""
         kind, start, end, used, lease_id, reservation_id, code, reason = block
         if kind is BlockKind.LEASE and end is not None:
-            try:
-                lease = self._known[lease_id]
-            except KeyError:
+            lease = self._known.get(lease_id, _UNKNOWN)
+            if lease is _UNKNOWN:
                 lease = self._write_lease(lease_id)
             # Nearly all blocks of a page for operators are these.
             if lease is not None:
