@@ -21,13 +21,13 @@ from blazar.api.http.faults import BadFrame
 from blazar.api.http.identity import Caller, Identity, Unauthenticated
 from blazar.api.http.openapi import Served
 from blazar.api.http.policy import Policy
-from blazar.api.http.queries import DEFAULTS, ApiBounds
 from blazar.api.leases.services import MOST, LeaseServices, Waiters
 from blazar.api.leases.v1_0.routes import new_caches
 from blazar.api.search.routes import Turns
 from blazar.context import CallerIds, effects, note_caller
 from blazar.context import scope as enter_scope
 from blazar.model.base.errors import BlazarError
+from blazar.model.base.paging import DEFAULT_BOUNDS, ApiBounds
 from blazar.model.leases.requests import USUAL, LeaseDefaults
 from blazar.observe import metrics
 from blazar.observe.spans import PARENT, span_of_request
@@ -47,7 +47,7 @@ def create_app(
     auth_uri: str | None = "standalone",
     searches: int = 2,
     defaults: LeaseDefaults = USUAL,
-    bounds: ApiBounds = DEFAULTS,
+    bounds: ApiBounds = DEFAULT_BOUNDS,
     waiting: int = MOST,
     final_refusals: bool = False,
 ) -> Flask:

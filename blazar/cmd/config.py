@@ -18,7 +18,6 @@ from oslo_config import cfg, types
 from oslo_log import log
 
 from blazar import RELEASE
-from blazar.api.http.queries import ApiBounds, PageBounds
 from blazar.clouds.openstack import options as cloud
 from blazar.cmd import former_options, lease_options
 from blazar.cmd.config_files import explain_encoding, files, list_files, list_names, list_values, names, sections
@@ -27,6 +26,7 @@ from blazar.manager.common.settings import Settings
 from blazar.manager.power import settings as power
 from blazar.manager.use import settings as use
 from blazar.model.base.errors import BlazarError, InvalidInput
+from blazar.model.base.paging import ApiBounds, PageBounds
 from blazar.model.base.plugins import entry_points
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.leases.limits import Bounds

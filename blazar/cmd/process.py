@@ -18,9 +18,9 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Protocol
 
-LOG = logging.getLogger(__name__)
+from blazar.cmd import THRESHOLDS
 
-THRESHOLDS = (50_000, 20, 20)
+LOG = logging.getLogger(__name__)
 
 ARENAS = 2
 """Number of heaps that the threads share. By default the C library creates one per thread, and the other threads cannot
@@ -128,14 +128,9 @@ def _count_objects() -> int:
 
 
 def settle() -> None:
-    """Exclude the objects of the start from collections, collect less often, and return free memory periodically.
-
-    A list of ten thousand leases is half a million short-lived values without cycles; with the default thresholds
-    the repeated collections while they are created take as long as their creation.
-    """
+    """Exclude the objects of the start from collections, and return free memory periodically."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*THRESHOLDS)
     try:
         keeper = Keeper(GnuAllocator())
     except (AttributeError, OSError) as error:

@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 from oslo_config import cfg
 
-from blazar.api.http.queries import ApiBounds, PageBounds
 from blazar.calendar.placement import Strategy
 from blazar.clouds.openstack.options import auth_url, credentials
 from blazar.clouds.simulated import MemoryStorage, State
@@ -17,6 +16,7 @@ from blazar.cmd import assemble, config, logs
 from blazar.cmd.config import ConfigurationError
 from blazar.messaging import transport
 from blazar.model.base.errors import BlazarError, InvalidInput
+from blazar.model.base.paging import ApiBounds, PageBounds
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.leases.limits import Bounds
 from blazar.model.use.policy import UseMode, UsePolicies, UsePolicy

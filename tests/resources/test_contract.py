@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from inspect import isfunction
 from typing import Any
 
 import pytest
 
+from blazar.cmd.plugins import TYPES
 from blazar.model.base.errors import CloudUnavailable, InvalidInput
+from blazar.model.base.plugins import entry_points_of
 from blazar.model.resources.regions import Regions
+from blazar.model.use.resource_hours import KIND_NAMESPACE
 from blazar.resources.contract.checked import CheckedKind, CheckedType
 from blazar.resources.contract.kind import Kind
 from blazar.resources.contract.plugin import check_members, first_parameter, members_of
 from blazar.resources.contract.regional import RegionalKind, RegionalType
+from blazar.resources.contract.schemas import check_schemas
 from blazar.resources.contract.type import ResourceType
 from blazar.resources.contract.values import Done, Progress, Task
 from blazar.resources.hosts.type import PhysicalHost
@@ -103,3 +108,27 @@ def test_a_type_says_itself_what_it_can():
 def test_a_class_that_lacks_something_is_told_what():
     with pytest.raises(InvalidInput, match="it has no find, details"):
         check_members(type("Empty", (Kind,), {"kind": "empty"}))
+
+
+def list_ours() -> list[object]:
+    """Return our types and kinds as classes, all that are installed."""
+    points = [*entry_points_of(TYPES).values(), *entry_points_of(KIND_NAMESPACE).values()]
+    return [point.load() for point in points if point.module.startswith("blazar.")]
+
+
+def test_schemas_of_ours_are_schemas_and_need_no_check_at_each_start():
+    ours = list_ours()
+    assert len(ours) > 10
+    for each in ours:
+        shape = getattr(each, "shape", None)
+        schemas = [each.schema] if shape is None else [shape.registration, *shape.attributes.values()]
+        check_schemas(each.__name__, [schema for schema in schemas if schema is not None])
+
+
+@pytest.mark.parametrize(
+    ("module", "is_checked"), [("acme.telescopes", True), ("blazar_acme", True), ("blazar.resources", False)]
+)
+def test_schemas_of_others_are_checked_at_each_start(module, is_checked):
+    wrong = type("Wrong", (Bench,), {"schema": {"type": "telescope"}, "__module__": module})()
+    with pytest.raises(TypeError, match="has a schema that cannot be used") if is_checked else nullcontext():
+        CheckedType(wrong)

@@ -14,9 +14,10 @@ from blazar.api.http import queries
 from blazar.api.http.bodies import check, is_whole, normalize, read_object, refuse_body, without_unchanged
 from blazar.api.http.identity import Caller, Identity
 from blazar.api.http.openapi import Served
-from blazar.api.http.queries import DEFAULTS, ApiBounds, Query
+from blazar.api.http.queries import Query
 from blazar.api.http.routes import Route
 from blazar.api.http.shapes import Json
+from blazar.model.base.paging import DEFAULT_BOUNDS, ApiBounds
 from blazar.model.base.values import dataclass
 from blazar.rpc.interface import Manager
 
@@ -48,7 +49,7 @@ class Services:
     policy: Authorizer
     served: Served
     features: Mapping[type[object], object]
-    bounds: ApiBounds = DEFAULTS
+    bounds: ApiBounds = DEFAULT_BOUNDS
     final_refusals: bool = False
 
     def feature(self, kind: type[Feature]) -> Feature:

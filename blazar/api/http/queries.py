@@ -21,38 +21,8 @@ from blazar.model.base import dates
 from blazar.model.base.dates import Place
 from blazar.model.base.errors import InvalidInput, query_field
 from blazar.model.base.json_text import read_json
-from blazar.model.base.paging import COMPARISONS, Condition, Operator, Page, Position, unknown_marker
+from blazar.model.base.paging import COMPARISONS, PAGES, Condition, Operator, Page, PageBounds, Position, unknown_marker
 from blazar.model.base.values import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class PageBounds:
-    """The items of a page: ``usual`` if the request names no number, and at most ``most``."""
-
-    usual: int
-    most: int
-
-    def limit(self, asked: int | None) -> int:
-        """Return how many items a page has; a number that is too large is cut."""
-        return min(self.usual if asked is None else asked, self.most)
-
-
-PAGES = PageBounds(100, 1000)
-"""Those of pages, if operators choose no others."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApiBounds:
-    """The bounds of lists: of ``pages`` in general, of pages of the ``calendar``, of ``openings`` in an answer."""
-
-    pages: PageBounds = PAGES
-    calendar: PageBounds = PageBounds(200, 1000)
-    openings: PageBounds = PageBounds(5, 20)
-
-
-DEFAULTS = ApiBounds()
-"""The bounds, if operators choose no others."""
-
 
 MOST_VALUES = 50
 MOST_CONDITIONS = 50

@@ -15,9 +15,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-
 from blazar.model.resources.requirements import LONGEST_TEXT
 from blazar.resources.contract.actions import SERVER_ACTIONS
 from blazar.resources.contract.parameters import MOST
@@ -95,6 +92,9 @@ def a_reference(*resource_types: str) -> Schema:
 
 def check_schemas(whose: str, schemas: Sequence[object]) -> None:
     """Raise TypeError, which says ``whose`` they are, if one of them is no JSON schema."""
+    # Imported only to check those of other packages, to save the time and memory of the library.
+    from jsonschema.exceptions import SchemaError
+
     try:
         _check_schemas_in(json.dumps(schemas))
     except (SchemaError, TypeError, ValueError) as error:
@@ -105,5 +105,7 @@ def check_schemas(whose: str, schemas: Sequence[object]) -> None:
 @cache
 def _check_schemas_in(text: str) -> None:
     """Raise SchemaError if one of a JSON list of schemas is none. It takes long, so the same are checked once."""
+    from jsonschema import Draft202012Validator
+
     for schema in json.loads(text):
         Draft202012Validator.check_schema(schema)

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection
 
 
@@ -31,9 +30,9 @@ def _narrow(query: sa.Select[Any], column: sa.Column[Any], dialect: str) -> sa.S
         array: sa.ColumnElement[Any]
         if _is_array_text(column, dialect):
             # Of no length: a cast to a shorter one would cut values off, which then may be those of others.
-            array = sa.cast(sa.bindparam("among", type_=sa.Text()), ARRAY(sa.Text()))
+            array = sa.cast(sa.bindparam("among", type_=sa.Text()), sa.ARRAY(sa.Text()))
         else:
-            array = sa.bindparam("among", type_=ARRAY(column.type))
+            array = sa.bindparam("among", type_=sa.ARRAY(column.type))
         return query.where(column == sa.any_(array))
     return query.where(column.in_(sa.bindparam("among", expanding=True)))
 

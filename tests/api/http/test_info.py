@@ -9,10 +9,10 @@ import pytest
 
 from blazar.api.app import create_app
 from blazar.api.http.identity import StandaloneIdentity
-from blazar.api.http.queries import ApiBounds, PageBounds
 from blazar.enforcement.limits import MaxLeaseDurationFilter
 from blazar.manager.common.settings import Settings
 from blazar.model.base.errors import ManagerUnavailable, NothingDone, OutOfTime
+from blazar.model.base.paging import ApiBounds, PageBounds
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.leases.limits import Bounds
 from tests.api.conftest import app_of, client_of, token
