@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from blazar.clouds.ports.compute import Aggregate, Compute, Server
 from blazar.model.base.errors import InvalidInput
-from blazar.resources.contract.parameters import MOST, quote
+from blazar.resources.contract.parameters import MOST, quote, service_names
 from blazar.resources.contract.schemas import Schema
 from blazar.resources.contract.values import Task
 from blazar.resources.hosts.preemptibles import is_preemptible
@@ -55,19 +55,34 @@ def advise_lender(task: Task) -> str:
     return f"; preemptible servers, to which idle hosts are lent, go with notice once {LEND} is null"
 
 
-def is_guest(server: Server, task: Task) -> bool:
-    """Return whether a server on a host of a reservation is there only because the host is lent."""
-    return is_preemptible(server) and server.project_id != task.lease.project_id
+def find_guests(compute: Compute, servers: Iterable[Server], task: Task) -> frozenset[str]:
+    """Return the ids of the servers on hosts of a reservation that are there only because these are lent.
+
+    One call if any may be: preemptible servers of a project with which the reservation is shared are none.
+    """
+    project_id = task.lease.project_id
+    others = [server for server in servers if is_preemptible(server) and server.project_id != project_id]
+    aggregate = compute.aggregate(task.reservation.id) if others else None
+    return list_guests(others, aggregate, project_id)
 
 
-def without_guests(servers: Iterable[Server], task: Task) -> tuple[Server, ...]:
+def without_guests(compute: Compute, servers: Iterable[Server], task: Task) -> tuple[Server, ...]:
     """Return the servers on hosts of a reservation but those to which a host is lent."""
-    return tuple(server for server in servers if not is_guest(server, task))
+    found = tuple(servers)
+    guests = find_guests(compute, found, task)
+    return tuple(server for server in found if server.id not in guests)
 
 
-def list_guests(servers: Iterable[Server], aggregate: Aggregate, project_id: str) -> frozenset[str]:
+def list_used(compute: Compute, task: Task) -> frozenset[int]:
+    """Return the hosts of a reservation on which servers run but those to which they are lent, by calendar id."""
+    found = (server for host in service_names(task.resources) for server in compute.servers_on(host))
+    used = {server.host for server in without_guests(compute, found, task)}
+    return frozenset(r.id for r in task.resources if str(r.attributes["service_name"]) in used)
+
+
+def list_guests(servers: Iterable[Server], aggregate: Aggregate | None, project_id: str) -> frozenset[str]:
     """Return the ids of the servers on a host of a reservation's aggregate to which its project has lent it."""
-    lenders = {project_id, *aggregate.metadata}
+    lenders = {project_id, *(() if aggregate is None else aggregate.metadata)}
     return frozenset(s.id for s in servers if is_preemptible(s) and s.project_id not in lenders)
 
 
@@ -90,7 +105,9 @@ class HostLending:
 
     def list_guests(self, host: str, task: Task) -> tuple[Server, ...]:
         """Return the servers that are on a host because it is lent."""
-        return tuple(server for server in self._compute.servers_on(host) if is_guest(server, task))
+        servers = self._compute.servers_on(host)
+        guests = find_guests(self._compute, servers, task)
+        return tuple(server for server in servers if server.id in guests)
 
     def delete_guests(self, host: str, task: Task) -> int:
         """Begin to delete the servers that are on a host because it is lent; return how many still exist."""

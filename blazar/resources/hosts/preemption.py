@@ -24,7 +24,7 @@ from blazar.resources.contract.parameters import service_names
 from blazar.resources.contract.values import Action, Task
 from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.aggregates.reservations import CLOSED
-from blazar.resources.hosts.lending import HostLending, advise_lender, without_guests
+from blazar.resources.hosts.lending import HostLending, advise_lender, list_used
 from blazar.resources.hosts.parameters import HostParameters
 from blazar.resources.hosts.preemptibles import is_preemptible
 from blazar.resources.hosts.snapshots import Snapshots
@@ -143,11 +143,7 @@ class HostLends(Lends):
 
     def list_unused(self, task: Task) -> frozenset[int]:
         """Return the hosts on which nothing runs but servers to which they are lent."""
-        return frozenset(
-            resource.id
-            for resource in task.resources
-            if not without_guests(self._compute.servers_on(str(resource.attributes["service_name"])), task)
-        )
+        return frozenset(resource.id for resource in task.resources) - list_used(self._compute, task)
 
     def lend(self, task: Task, resources: Collection[Resource]) -> None:
         """Ensure that these hosts are open to preemptible servers, and no others of the reservation."""

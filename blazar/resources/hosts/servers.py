@@ -14,7 +14,7 @@ from blazar.resources.contract.parameters import service_names
 from blazar.resources.contract.probes import ReportsUse, States, is_quiet, servers_of_project, states_of
 from blazar.resources.contract.values import Progress, Task
 from blazar.resources.hosts.evacuation import Emptying
-from blazar.resources.hosts.lending import without_guests
+from blazar.resources.hosts.lending import list_used, without_guests
 from blazar.resources.hosts.options import HostSettings
 
 
@@ -25,8 +25,7 @@ class WholeHostUse(ReportsUse):
 
     def in_use(self, task: Task) -> Mapping[int, int]:
         """Return a count of 1 for each host that runs servers but those to which it is lent, by calendar id."""
-        used = (r for r in task.resources if without_guests(self._on_host(r), task))
-        return dict.fromkeys((resource.id for resource in used), 1)
+        return dict.fromkeys(list_used(self._compute, task), 1)
 
     def occupied(self, task: Task) -> Mapping[int, int]:
         """Return a count of 1 for each host that runs servers, also of those to whom it is lent."""
@@ -62,7 +61,7 @@ class WholeHostUse(ReportsUse):
     def _servers_on_hosts(self, task: Task) -> dict[str, Server]:
         hosts = sorted(service_names(task.resources))
         found = (server for host in hosts for server in self._compute.servers_on(host))
-        return {server.id: server for server in without_guests(found, task)}
+        return {server.id: server for server in without_guests(self._compute, found, task)}
 
 
 class HostMoves(Evacuates, MovesServers):

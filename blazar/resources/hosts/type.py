@@ -197,7 +197,7 @@ class PhysicalHost(WholeHostUse, HostMoves, HostNotices, HostLends, ResourceType
             case Action.SNAPSHOT:
                 hosts = self._aggregates.hosts_of(reservation.id)
                 found = (server for host in hosts for server in self._compute.servers_on(host))
-                servers = without_guests(found, task)
+                servers = without_guests(self._compute, found, task)
                 saved = (*servers, *self._stranded_servers(task))
                 tally = self._snapshots.ensure_images(
                     reservation.id, saved, project_id=task.lease.project_id, since=find_request_time(task)

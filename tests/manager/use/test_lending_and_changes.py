@@ -72,6 +72,22 @@ def test_guests_are_not_told_that_they_stay_when_the_lease_is_deleted(world):
     assert world.store.preemption.read() == {}
 
 
+def test_servers_of_a_project_with_which_the_lease_is_shared_are_no_guests(world):
+    lease, host = with_guest(world)
+    with world.simulated.change_state() as state:
+        for aggregate in state.aggregates.values():
+            if aggregate.name == lease.reservations[0].id:
+                aggregate.metadata["chemistry"] = "true"
+    world.simulated.users.boot_preemptible("ours", host=host, project_id="chemistry")
+    # It is used: what was lent is taken back, and only the guest is told and goes.
+    pass_time(world, MINUTE, step=15 * SECOND)
+    assert metadata(world, "spot")["blazar:ends_at"]
+    assert "blazar:ends_at" not in metadata(world, "ours")
+    pass_time(world, NOTICE + 2 * MINUTE)
+    assert [server.name for server in servers(world)] == ["ours"]
+    assert host not in lent(world)
+
+
 def test_a_lease_that_shrinks_gives_up_hosts_without_guests_first(world):
     lease, host = with_guest(world, 3, host=max)
     world.resize(lease, min=1, max=1)
