@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import expect
 
 from tests.web.conftest import ALICE, serious
@@ -20,3 +22,16 @@ def test_an_owner_confirms_a_lease_and_reads_that_somebody_has(shared, page_of):
     assert of_name(shared, "to-confirm")["confirm_by"] is None
     page.get_by_text("What was done to it, and by whom").click()
     expect(page.get_by_text("Confirmed", exact=True)).to_be_visible()
+
+
+def test_a_lease_is_held_from_the_dialog_that_books_until_it_is_confirmed(shared, page_of):
+    page = page_of(f"{shared}?min=1&start=2031-04-07T09:00:00Z&end=2031-04-08T09:00:00Z", ALICE)
+    page.get_by_role("button", name=re.compile("^Book ")).first.click()
+    dialog = page.get_by_role("dialog", name="Book")
+    dialog.get_by_label("Name").fill("held")
+    dialog.get_by_text("More", exact=True).click()
+    dialog.get_by_label("Hold it for 10 minutes").check()
+    assert serious(page) == []
+    dialog.get_by_role("button", name="Book", exact=True).click()
+    expect(page.get_by_text("It is not confirmed yet, and deleted")).to_be_visible()
+    assert of_name(shared, "held")["confirm_by"] is not None
