@@ -7,7 +7,7 @@ from dataclasses import astuple
 
 import pytest
 
-from bench import beside, speed
+from bench import beside, prices, speed
 from bench.model.costs import Cost, Point, fit
 from bench.model.measure import measure
 from bench.model.page import MIX, write_page
@@ -115,3 +115,10 @@ def test_each_figure_has_a_limit():
 @pytest.mark.parametrize("base", ["sqlite", "postgresql"])
 def test_no_figure_is_above_its_limit(base):
     assert speed.list_exceeded(list(speed.measure(base))) == []
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("base", ["sqlite", "postgresql"])
+def test_prices_and_the_ledger_cost_no_more_than_their_share(base):
+    assert prices.list_exceeded(base) == []

@@ -18,11 +18,14 @@ import pytest
 from sqlalchemy import event
 
 import blazar
+from tests.prices import publish
 from tests.statements import counted
 
 ROOT = os.path.dirname(blazar.__file__) + os.sep
 PARTS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>")
 """Frames of expressions: newer versions of Python have none of them."""
+LEDGER_CALLS = 100
+"""How many calls of functions of ours it takes to know what a new lease costs, and to write that: accounts, plans."""
 
 
 def is_ours(code: CodeType) -> bool:
@@ -98,3 +101,16 @@ def test_a_plain_lease_of_hosts_passes_only_what_it_uses(create, world):
     # Sixteen for a second write that is shared with others, and has only the columns that differ.
     assert way.calls.total() <= 605, way.calls.most_common(10)
     assert len(way.files) <= 96, sorted(way.files)
+
+
+def test_a_price_list_makes_the_way_of_a_creation_longer_by_no_more_than_its_ledger(create, world):
+    """CPU says little on a machine that does other things: calls and statements are the same on each."""
+    create(1)
+    with followed(world.engine) as plain:
+        create(2)
+    publish(world)
+    create(3)
+    with followed(world.engine) as priced:
+        create(4)
+    assert len(priced.stacks) - len(plain.stacks) == 2
+    assert priced.calls.total() - plain.calls.total() <= LEDGER_CALLS, (priced.calls - plain.calls).most_common(20)
