@@ -36,7 +36,7 @@ class Held:
 
 
 RATIO = "creation by writes of its rows"
-STATEMENTS = {"create": 11, "delete": 16, "show": 3, "page of 100": 1, "find a time": 4, "calendar": 2}
+STATEMENTS = {"create": 11, "delete": 17, "show": 3, "page of 100": 1, "find a time": 4, "calendar": 3}
 GROWTH = {"create": 0.1, "delete": 0.1, "show": 0.1, "page of 100": 0.2, "find a time": 0.45, "calendar": 0.85}
 LIMITS: Mapping[str, float] = {
     **{f"{base}: {RATIO}": limit for base, limit in (("sqlite", 6.6), ("postgresql", 4.9))},
@@ -89,7 +89,9 @@ def count_and_time(ground: Ground, hosts: int, turns: int) -> Mapping[str, tuple
     found = {}
     for name, request in requests_of(ground, hosts).items():
         measured = partial(_use, ground)
-        request.measure(measured)
+        # The first one reads what is kept, and the second one what the first has changed of it.
+        for _ in range(2):
+            request.measure(measured)
         statements = request.measure(partial(_count, ground))
         found[name] = statements, statistics.median(request.measure(measured) for _ in range(turns))
     return found
