@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,18 +11,25 @@ from dataclasses import dataclass, field
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+_PART = re.compile(r"^w\d+ AS \(\n(.*?)\n\)", re.DOTALL | re.MULTILINE)
 _FRAME = ("BEGIN", "COMMIT", "ROLLBACK", "SET ", "PRAGMA", "SAVEPOINT")
 
 
 @dataclass(slots=True)
 class Statements:
-    """What was executed, without the frames of transactions."""
+    """What was executed, without the frames of transactions; ``trips`` have what was sent, some of it together."""
 
     texts: list[str] = field(default_factory=list)
+    trips: list[str] = field(default_factory=list)
 
     @property
     def count(self) -> int:
         return len(self.texts)
+
+
+def split(statement: str) -> list[str]:
+    """Return the writes that are sent together in a statement, as databases get them that take one at a time."""
+    return _PART.findall(statement.removeprefix("WITH ")) or [statement]
 
 
 @contextmanager
@@ -31,7 +39,8 @@ def counted(engine: Engine) -> Iterator[Statements]:
 
     def note(connection, cursor, statement, parameters, context, many):
         if not statement.lstrip().upper().startswith(_FRAME):
-            found.texts.append(statement)
+            found.trips.append(statement)
+            found.texts.extend(split(statement))
 
     event.listen(engine, "before_cursor_execute", note)
     try:

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
+from blazar.model.base.errors import BlazarError
 from blazar.store.sql.engine import WRITES
-from blazar.store.sql.prepared import MOST_TOGETHER, prepare, prepare_insert
+from blazar.store.sql.prepared import MOST_TOGETHER, ExpectedRows, insert_rows, update, update_rows
 from blazar.store.sql.tables import journal
 from tests.statements import counted
 
@@ -48,11 +49,14 @@ def writing(engine):
 
 
 def insert(connection, new):
-    connection.exec_driver_sql(*prepare_insert(connection, journal, new))
+    insert_rows(connection, journal, new)
 
 
-def update(connection, statement, values):
-    return connection.exec_driver_sql(*prepare(connection, statement, values)).rowcount
+class Missed(BlazarError):
+    """A write has not found its row."""
+
+
+ONE = ExpectedRows(1, lambda: Missed("missed"))
 
 
 def read(connection, wanted):
@@ -86,8 +90,9 @@ def test_an_update_writes_only_the_row_that_it_names_and_tells_how_many_there_we
     )
     then = NOON + timedelta(days=1)
     values = {"key": new[1]["id"], "known": 1, "then": then, "why": None}
-    assert update(writing, statement, values) == 1
-    assert update(writing, statement, {**values, "known": 7}) == 0
+    update(writing, statement, values, ONE)
+    with pytest.raises(Missed):
+        update(writing, statement, {**values, "known": 7}, ONE)
     assert read(writing, new) == [new[0], {**new[1], "at": then, "reason": None}]
 
 
@@ -103,3 +108,22 @@ def test_a_statement_with_a_value_of_its_own_has_it_each_time(writing):
     for row in new:
         update(writing, statement, {"key": row["id"]})
     assert [row["revision"] for row in read(writing, new)] == [5, 6]
+
+
+@pytest.mark.parametrize("count", [1, 2, MOST_TOGETHER])
+def test_rows_get_what_differs_and_what_is_the_same_in_one_statement(engine, writing, count):
+    new = rows(count + 1)
+    insert(writing, new)
+    given = [
+        {"at": NOON - timedelta(days=n), "reason": f"why {n}" if n % 2 else None, "verb": "changed", "moves": [[n]]}
+        for n in range(count)
+    ]
+    names = tuple(sorted(given[0]))
+    sent = [
+        {"key": row["id"], **{f"new_{name}": values[name] for name in names}}
+        for row, values in zip(new, given, strict=False)
+    ]
+    with counted(engine) as statements:
+        update_rows(writing, journal, names, sent)
+    assert statements.count == 1
+    assert read(writing, new) == [{**row, **values} for row, values in zip(new, [*given, {}], strict=True)]

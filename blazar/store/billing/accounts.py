@@ -23,7 +23,7 @@ from blazar.model.journal.object_entries import tell_closing
 from blazar.model.problems.problems import ProblemKind
 from blazar.store.billing.power_shares import parse_shares, spell_shares
 from blazar.store.journal.rows import write_entries
-from blazar.store.sql.prepared import prepare_insert
+from blazar.store.sql.prepared import insert_rows
 from blazar.store.sql.rows import AnyRow, chunks
 from blazar.store.sql.tables import accounts, charges, findings, planned, turns
 
@@ -101,7 +101,7 @@ def insert_accounts(connection: Connection, new: Iterable[LeaseAccount]) -> None
     """Insert accounts, in one statement."""
     rows = [{**_account_row(account), "due_at": account.due_at} for account in new]
     if rows:
-        connection.exec_driver_sql(*prepare_insert(connection, accounts, rows))
+        insert_rows(connection, accounts, rows)
 
 
 def save_accounts(connection: Connection, changed: Sequence[tuple[LeaseAccount, LeaseAccount]]) -> bool:
@@ -159,7 +159,7 @@ def insert_planned(connection: Connection, new: Iterable[tuple[LeaseAccount, Pla
         for month, one in months.items()
     ]
     if rows:
-        connection.exec_driver_sql(*prepare_insert(connection, planned, rows))
+        insert_rows(connection, planned, rows)
 
 
 def insert_charges(

@@ -26,7 +26,7 @@ from blazar.store.billing.facts import layer_row, parse_layers
 from blazar.store.booking import history
 from blazar.store.calendar.changes import note_changes, note_changes_of
 from blazar.store.calendar.generations import LONG_AGO
-from blazar.store.sql.prepared import prepare_insert
+from blazar.store.sql.prepared import insert_rows
 from blazar.store.sql.rows import ALLOCATION_COLUMNS, allocation_of, chunks
 from blazar.store.sql.tables import allocations
 
@@ -71,7 +71,7 @@ def insert(
         for a, layers in zip(new, chain(tags, repeat(_UNPRICED)), strict=False)
     ]
     if rows:
-        connection.exec_driver_sql(*prepare_insert(connection, allocations, rows))
+        insert_rows(connection, allocations, rows)
 
 
 def insert_priced(
@@ -333,7 +333,7 @@ def _keep_past(connection: Connection, past: Collection[_Row], at: datetime) -> 
         for row in past
     ]
     if rows:
-        connection.exec_driver_sql(*prepare_insert(connection, allocations, rows))
+        insert_rows(connection, allocations, rows)
 
 
 def _keep_returned(connection: Connection, rows: Collection[_Row], at: datetime) -> None:
@@ -343,7 +343,7 @@ def _keep_returned(connection: Connection, rows: Collection[_Row], at: datetime)
         end = row.allocation.window.end
         records.append({**_record_of(row, at), "starts_at": end, "ends_at": end, "returned_until": row.returned_until})
     if records:
-        connection.exec_driver_sql(*prepare_insert(connection, allocations, records))
+        insert_rows(connection, allocations, records)
 
 
 def _record_of(row: _Row, at: datetime) -> dict[str, object]:

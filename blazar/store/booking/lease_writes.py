@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
 
@@ -22,7 +22,7 @@ from blazar.model.use.policy import Usage
 from blazar.store.booking.commit import Commit, LeaseWrite
 from blazar.store.booking.outage_writes import begin_outages, move_outages, note_outages
 from blazar.store.sql import state_log
-from blazar.store.sql.prepared import prepare, prepare_insert
+from blazar.store.sql.prepared import MOST_TOGETHER, ExpectedRows, insert_rows, update, update_rows
 from blazar.store.sql.rows import chunks, event_row, lease_row, local_text, reservation_row
 from blazar.store.sql.tables import UTC_TIME, allocations, events, leases, reservations, usage_changes
 
@@ -33,7 +33,7 @@ def insert(connection: Connection, new: Sequence[LeaseWrite], *, at: datetime, b
     ``besides``: these reservations are there already.
     """
     made = [write.after for write in new]
-    connection.exec_driver_sql(*prepare_insert(connection, leases, [lease_row(lease) for lease in made]))
+    insert_rows(connection, leases, [lease_row(lease) for lease in made])
     for lease in made:
         state_log.note_change(connection, None, lease)
     kept = [
@@ -43,12 +43,12 @@ def insert(connection: Connection, new: Sequence[LeaseWrite], *, at: datetime, b
         if r.id not in besides
     ]
     if kept:
-        connection.exec_driver_sql(*prepare_insert(connection, reservations, kept))
+        insert_rows(connection, reservations, kept)
     for lease in made:
         begin_outages(connection, lease.id, [r for r in lease.reservations if r.id not in besides], at)
     due = [event_row(lease.id, position, event) for lease in made for position, event in enumerate(lease.events)]
     if due:
-        connection.exec_driver_sql(*prepare_insert(connection, events, due))
+        insert_rows(connection, events, due)
     if looked_at := [lease for lease in made if lease.use is not None]:
         _insert_usage(connection, looked_at, at)
 
@@ -116,21 +116,18 @@ def write_updates(connection: Connection, updates: Sequence[LeaseUpdate]) -> Non
 
     StaleLease if one is not at its revision.
     """
-    written = _execute_updates(connection, _update_of_leases, [update.lease for update in updates])
-    if written != len(updates):
-        before = updates[0].before
-        raise StaleLease(f"lease {before.id} has changed since revision {before.revision}")
-    _execute_updates(connection, partial(_update_of, reservations), [update.reservations for update in updates])
-    _execute_updates(connection, partial(_update_of, events), [update.events for update in updates])
-    if new := [row for update in updates for row in update.new_events]:
-        connection.exec_driver_sql(*prepare_insert(connection, events, new))
+    _execute_updates(connection, leases, [found.lease for found in updates], updates[0].before)
+    _execute_updates(connection, reservations, [found.reservations for found in updates])
+    _execute_updates(connection, events, [found.events for found in updates])
+    if new := [row for found in updates for row in found.new_events]:
+        insert_rows(connection, events, new)
 
 
 def save(connection: Connection, write: LeaseWrite, *, at: datetime) -> Lease:
     """Write what differs, and return the lease as saved. StaleLease if it is not at the revision of its ``before``."""
-    update = find_update(write, at)
-    before, after = update.before, update.after
-    write_updates(connection, [update])
+    found = find_update(write, at)
+    before, after = found.before, found.after
+    write_updates(connection, [found])
     state_log.note_change(connection, before, after)
     _save_usage(connection, before, after)
     note_outages(connection, before, after, at)
@@ -225,19 +222,30 @@ def _find_updates(
 
 
 def _execute_updates(
-    connection: Connection, update_of: Callable[[tuple[str, ...]], sa.Update], updates: Iterable[RowUpdates]
-) -> int:
-    """Write changes of rows; return how many were there."""
+    connection: Connection, table: sa.Table, updates: Iterable[RowUpdates], before: Lease | None = None
+) -> None:
+    """Write changes of rows, in one statement for all of the same columns.
+
+    Those of leases are at their revisions, of which ``before`` is one, or it is StaleLease.
+    """
     together: dict[tuple[str, ...], list[Mapping[str, object]]] = defaultdict(list)
-    for update in updates:
-        together[update.columns].extend(update.rows)
-    count = 0
+    for one in updates:
+        if one.rows:
+            together[one.columns].extend(one.rows)
     for columns, rows in together.items():
+        if before is None and 1 < len(rows) <= MOST_TOGETHER:
+            update_rows(connection, table, columns, rows)
+            continue
+        statement = _update_of(table, columns) if before is None else _update_of_leases(columns)
+        expected = None if before is None else ExpectedRows(len(rows), partial(_tell_stale, before))
         if len(rows) == 1:
-            count += connection.exec_driver_sql(*prepare(connection, update_of(columns), rows[0])).rowcount
-        elif rows:
-            count += connection.execute(update_of(columns), rows).rowcount
-    return count
+            update(connection, statement, rows[0], expected)
+        elif connection.execute(statement, rows).rowcount != len(rows) and expected is not None:
+            raise expected.missed()
+
+
+def _tell_stale(lease: Lease) -> StaleLease:
+    return StaleLease(f"lease {lease.id} has changed since revision {lease.revision}")
 
 
 @lru_cache(maxsize=128)
@@ -266,7 +274,7 @@ def save_dates(connection: Connection, redated: Sequence[LeaseWrite]) -> None:
     if old := [_event_values(event) for _, _, event in every if event.id in known]:
         connection.execute(_NEW_TIME, old)
     if new := [event_row(lease_id, number, event) for lease_id, number, event in every if event.id not in known]:
-        connection.exec_driver_sql(*prepare_insert(connection, events, new))
+        insert_rows(connection, events, new)
 
 
 def _check_revisions(connection: Connection, writes: Sequence[LeaseWrite]) -> None:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from functools import cache
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blazar.model.base.errors import StaleCalendar
 from blazar.model.leases.states import LeaseStatus
+from blazar.store.sql.prepared import MOST_TOGETHER, ExpectedRows, update
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import UTC_TIME, allocations, inventory_versions, leases, resources
 
@@ -55,7 +57,31 @@ def read_generations(connection: Connection, ids: Collection[int]) -> Mapping[in
 
 def raise_generations(connection: Connection, expected: Mapping[int, int]) -> None:
     """Raise the generations of resources that are still as expected; StaleCalendar if one is not."""
+    if len(expected) <= MOST_TOGETHER:
+        values: dict[str, int] = {}
+        for number, (id_, generation) in enumerate(sorted(expected.items())):
+            values |= {f"id_{number}": id_, f"known_{number}": generation}
+        update(connection, _raise_few(len(expected)), values, ExpectedRows(len(expected), _tell_stale))
+        return
     for chunk in chunks(sorted(expected.items())):
         raised = connection.execute(_RAISE, {"expected": chunk})
         if raised.rowcount != len(chunk):
-            raise StaleCalendar("a resource was booked by another request in the meantime")
+            raise _tell_stale()
+
+
+@cache
+def _raise_few(count: int) -> sa.Update:
+    """Return the statement that raises a few generations, which is compiled once."""
+    are_as_expected = [
+        sa.and_(resources.c.id == sa.bindparam(f"id_{n}"), resources.c.generation == sa.bindparam(f"known_{n}"))
+        for n in range(count)
+    ]
+    return (
+        resources.update()
+        .where(resources.c.live == 1, sa.or_(*are_as_expected))
+        .values(generation=resources.c.generation + 1)
+    )
+
+
+def _tell_stale() -> StaleCalendar:
+    return StaleCalendar("a resource was booked by another request in the meantime")

@@ -28,7 +28,7 @@ from blazar.model.journal.entries import (
 from blazar.model.journal.lease_entries import announce
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
-from blazar.store.sql.prepared import prepare_insert
+from blazar.store.sql import prepared
 from blazar.store.sql.tables import journal, leases
 from blazar.store.sql.transactions import JOURNAL_WRITTEN
 
@@ -51,7 +51,7 @@ def make_rows(entries: Iterable[JournalEntry]) -> Sequence[Mapping[str, Any]]:
 def insert_rows(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows of entries, in one statement; none if there are none."""
     if rows:
-        connection.exec_driver_sql(*prepare_insert(connection, journal, rows))
+        prepared.insert_rows(connection, journal, rows)
         connection.info[JOURNAL_WRITTEN] = True
 
 

@@ -18,7 +18,8 @@ from blazar.store.sql.tables import leases
 
 LOG = logging.getLogger("blazar.leases")
 
-_KEY = "blazar_states"
+STATES_NOTED = "blazar_states"
+"""Key of the info of a connection: what its transaction does to leases."""
 
 NONE = "none"
 """The state of a lease before it exists."""
@@ -80,15 +81,10 @@ def _explain_change(before: Lease | None, after: Lease, operation: str | None) -
     return ", ".join(changed) or ("changed" if after.deleted_at is None else "deleted")
 
 
-def forget_changes(connection: Connection) -> None:
-    """Begin a transaction: what an earlier attempt has noted did not happen."""
-    connection.info.pop(_KEY, None)
-
-
 def note_change(connection: Connection, before: Lease | None, after: Lease) -> None:
     """Note what a write does to a lease."""
     if (change := find_change(before, after)) is not None:
-        connection.info.setdefault(_KEY, []).append(change)
+        connection.info.setdefault(STATES_NOTED, []).append(change)
 
 
 def note_pending(connection: Connection, which: Sequence[sa.ColumnElement[bool]], why: str) -> None:
@@ -96,12 +92,12 @@ def note_pending(connection: Connection, which: Sequence[sa.ColumnElement[bool]]
     creating, pending = str(LeaseStatus.CREATING), str(LeaseStatus.PENDING)
     found = connection.execute(sa.select(leases.c.id, leases.c.project_id).where(*which))
     changes = [StateChange(id_, project_id, creating, pending, why) for id_, project_id in found]
-    connection.info.setdefault(_KEY, []).extend(changes)
+    connection.info.setdefault(STATES_NOTED, []).extend(changes)
 
 
 def noted_changes(connection: Connection) -> list[StateChange]:
     """Return what the transaction does to leases."""
-    changes: list[StateChange] = connection.info.pop(_KEY, [])
+    changes: list[StateChange] = connection.info.pop(STATES_NOTED, [])
     return changes
 
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import Executable
+from sqlalchemy import Executable, event
 from sqlalchemy.engine import Connection, Engine, Row
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -25,6 +25,7 @@ from blazar.observe import metrics
 from blazar.observe.spans import record_write
 from blazar.store.sql import state_log
 from blazar.store.sql.engine import WRITES, empty_write_ahead_log, make_read_engine, make_single_read_engine
+from blazar.store.sql.prepared import send_before, writes_together
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -67,6 +68,11 @@ class Transactions:
 
     def __init__(self, engine: Engine, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.engine = engine
+        self._together: Callable[[Connection], AbstractContextManager[Any]] = nullcontext
+        if engine.dialect.name == "postgresql":
+            self._together = writes_together
+            if not event.contains(engine, "before_cursor_execute", send_before):
+                event.listen(engine, "before_cursor_execute", send_before)
         self.journal_listeners: list[Callable[[], None]] = []
         """What is called after each commit of a transaction that has written to the journal."""
         self._reading = make_read_engine(engine)
@@ -131,9 +137,11 @@ class Transactions:
             try:
                 begin = time.monotonic()
                 with self._turn, self._wait_for_connection(), self._writing.begin() as connection:
-                    state_log.forget_changes(connection)
+                    # What an earlier attempt has noted did not happen.
+                    connection.info.pop(state_log.STATES_NOTED, None)
                     connection.info.pop(JOURNAL_WRITTEN, None)
-                    found = work(connection)
+                    with self._together(connection):
+                        found = work(connection)
                     changes = state_log.noted_changes(connection)
                     journal_written = connection.info.pop(JOURNAL_WRITTEN, False)
                     # The commit may take effect although its answer is lost.

@@ -85,13 +85,16 @@ def create(app):
 
 
 def test_a_plain_lease_of_hosts_passes_only_what_it_uses(create, world):
+    # The second one is the first that finds something in the calendar that is kept.
     create(1)
+    create(4)
     with followed(world.engine) as way:
         create(2)
     with counted(world.engine) as statements:
         create(3)
     assert statements.count <= 10
-    assert way.stacks[0] <= 10
+    # The last sends rows, or collects them to be sent with others.
+    assert way.stacks[0] <= 11
     # 447 of 75 files before metrics, traces and the journal: a count and a time for each transaction, call and booking.
     # Four for reminders: each write of a lease asks whether it has some. Three for the report of what is refused.
     # Some thirty for money: the ledger asks whether there are prices, budgets whether a share is reached; starts and
@@ -99,7 +102,7 @@ def test_a_plain_lease_of_hosts_passes_only_what_it_uses(create, world):
     # two of them tell its two sequences apart, and what this process has booked itself is not read back. Three for what
     # is scarce, and a dozen for how hosts lie to each other.
     # Sixteen for a second write that is shared with others, and has only the columns that differ.
-    assert way.calls.total() <= 605, way.calls.most_common(10)
+    assert way.calls.total() <= 603, way.calls.most_common(10)
     assert len(way.files) <= 96, sorted(way.files)
 
 
