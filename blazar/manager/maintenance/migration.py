@@ -242,7 +242,8 @@ class LeaseMigrator:
                 targets.setdefault(id_, {})[source] = {target: 1}
         both = replace(decided.plan, allocations=(*snapshot.allocations, *new))
         after = replace(planned, outcome=Outcome.MIGRATED, targets=targets, done=False, content=None, note=None)
-        return self._changed(snapshot, both, decided.replanned), after
+        changed = self._changed(snapshot, both, decided.replanned)
+        return replace(changed, moved=decided.moved), after
 
     def _go_on(self, migration: LeaseMigration, ways: Collection[Way], *, late: bool) -> int:
         """Move servers, and drop the hosts that have none; when it is late, those that got none in their place."""
