@@ -161,7 +161,10 @@ def test_without_a_list_nothing_is_denied_and_nothing_more_is_read(sqlite):
 
     plain.lease(start=HOUR)
     world.lease(start=HOUR)
-    assert cost(world, 5) == cost(plain, 5)
+    of_it = cost(world, 5)
+    # What others have booked meanwhile is read once; what a manager books itself is known.
+    plain.lease(start=9 * HOUR)
+    assert of_it == cost(plain, 13)
 
 
 def test_with_a_list_the_cost_does_not_grow_with_leases(sqlite):
