@@ -57,6 +57,9 @@ def read_generations(connection: Connection, ids: Collection[int]) -> Mapping[in
 
 def raise_generations(connection: Connection, expected: Mapping[int, int]) -> None:
     """Raise the generations of resources that are still as expected; StaleCalendar if one is not."""
+    if not expected:
+        # No condition would be met by all resources.
+        return
     if len(expected) <= MOST_TOGETHER:
         values: dict[str, int] = {}
         for number, (id_, generation) in enumerate(sorted(expected.items())):
