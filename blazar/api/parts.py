@@ -28,6 +28,7 @@ from blazar.api.power import routes as power
 from blazar.api.problems import routes as problems
 from blazar.api.reports import routes as reports
 from blazar.api.resources import routes as resources
+from blazar.api.rules import routes as rules
 from blazar.api.search import routes as availability
 from blazar.api.series import routes as series
 from blazar.api.service import info, versions
@@ -62,6 +63,7 @@ BUILTIN: tuple[Part, ...] = (
     problems.PART,
     reports.PART,
     price_lists.PART,
+    rules.PART,
     budgets.PART,
     charges.PART,
     statements.PART,

@@ -225,10 +225,12 @@ def search_openings(
     latest: int,
     limit: int,
     last_start: int | None = None,
+    allowed: Sequence[Run] | None = None,
 ) -> Found:
     """Return the earliest openings for ``length`` seconds, from ``earliest`` to ``latest``, the last end.
 
-    ``last_start`` is the last start that is tried, by default the last one in the range.
+    ``last_start`` is the last start that is tried, by default the last one in the range; only those of ``allowed`` runs
+    are, if there are any given.
 
     Whole resources and single demands are decided by counting; others at the price of a placement at each instant at
     which something ends, of which there are as many as the budget allows. InvalidInput if a required resource does not
@@ -241,7 +243,7 @@ def search_openings(
     openings: list[Opening] = []
     last = latest - length if last_start is None else last_start
     try:
-        for first, until in _find_runs(kinds, length, earliest, last):
+        for first, until in _find_runs(kinds, length, earliest, last, allowed):
             openings.append(_make_opening(kinds, (first, until), length, latest))
             if len(openings) == limit:
                 return Found(tuple(openings), until + 1 if until < last else latest, not budget.is_spent)
@@ -290,8 +292,11 @@ def last_fitting_end(kinds: Sequence[KindSearch], start: int, end: int, latest: 
     return min((kind.last_fitting_end(start, end, latest) for kind in kinds), default=latest)
 
 
-def _find_runs(kinds: Sequence[KindSearch], length: int, first: int, last: int) -> Iterator[Run]:
-    for run in _intersect_possible_runs(kinds, length, first, last):
+def _find_runs(
+    kinds: Sequence[KindSearch], length: int, first: int, last: int, allowed: Sequence[Run] | None = None
+) -> Iterator[Run]:
+    possible = _intersect_possible_runs(kinds, length, first, last)
+    for run in possible if allowed is None else intersect_runs(possible, allowed):
         yield from _confirm(kinds, run, length)
 
 

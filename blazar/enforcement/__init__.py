@@ -5,7 +5,14 @@ What may enter: filters, the values that they see, and the client of the externa
 values; it does not access the database or the cloud, and writes nothing.
 """
 
-from blazar.enforcement.enforcement import CloudIdentity, Commitment, Enforcement, builtin_options
+from blazar.enforcement.enforcement import (
+    CloudIdentity,
+    Commitment,
+    Enforcement,
+    builtin_options,
+    find_budget_window,
+    list_budgets,
+)
 from blazar.enforcement.values import (
     AllocatedResource,
     Context,
@@ -32,4 +39,6 @@ __all__ = [
     "NotificationRefused",
     "NotDelivered",
     "builtin_options",
+    "find_budget_window",
+    "list_budgets",
 ]

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from oslo_config import cfg, types
 
+from blazar.calendar.counting import Run
 from blazar.enforcement.budget import ResourceHoursFilter
 from blazar.enforcement.external import ExternalServiceFilter
 from blazar.enforcement.limits import (
@@ -20,6 +21,7 @@ from blazar.enforcement.limits import (
     MaxUnitsFilter,
     StartWindowFilter,
 )
+from blazar.enforcement.rules import list_starts, make_filters
 from blazar.enforcement.spend import SpendFilter
 from blazar.enforcement.unified import UnifiedLimits
 from blazar.enforcement.unified import options as unified_options
@@ -45,6 +47,7 @@ from blazar.model.base.window import Window, enclose
 from blazar.model.billing.budgets import BudgetFacts, ProjectBudget
 from blazar.model.leases.lease import Lease
 from blazar.model.leases.requests import Actor
+from blazar.model.rules.values import BookingRule
 from blazar.model.use.resource_hours import ProjectUse, SpendLimit
 from blazar.observe.cloud_calls import count_filter_call
 from blazar.observe.spans import span
@@ -139,10 +142,17 @@ class Enforcement:
         exempt: Collection[str] = (),
         shares: Collection[int] = (),
     ) -> None:
-        self.filters = tuple(filters)
         self.identity = identity or CloudIdentity()
         self._exempt = frozenset(exempt)
         self._shares = tuple(sorted(shares))
+        self._configured = tuple(filters)
+        self.take_rules(())
+
+    def take_rules(self, rules: Sequence[BookingRule]) -> None:
+        """Hold to these rules of operators, from the next question on."""
+        self._of_rules = make_filters(rules)
+        filters: tuple[Filter, ...] = (*self._configured, *self._of_rules)
+        self.filters = filters
         self.enabled = bool(filters)
         self.needs_use = any(rule.needs_use for rule in filters)
         self._limiting_spending = tuple(rule for rule in filters if isinstance(rule, LimitsSpending))
@@ -150,25 +160,17 @@ class Enforcement:
         self._with_longer_usage = tuple(rule for rule in filters if isinstance(rule, NeedsLongerUsage))
         self._occasions = frozenset(occasion for rule in filters for occasion in rule.occasions)
 
+    def list_starts(self, lease: Lease, use: ProjectUse | None, first: datetime, last: datetime) -> Sequence[Run]:
+        """Return the runs of starts, in a time, at which rules of operators allow a lease of this length."""
+        filters = () if self.exempts(lease.project_id) else self._of_rules
+        return list_starts(filters, lease, () if use is None else use.usage, first, last)
+
     def stated_limits(self, project_id: str) -> tuple[StatedLimit, ...]:
         """Return the limits on leases of a project that the filters state; none for a project that is exempt."""
         if project_id in self._exempt:
             return ()
         stating = (rule for rule in self.filters if isinstance(rule, StatesLimits))
         return tuple(limit for rule in stating for limit in rule.stated_limits(project_id))
-
-    def budget_window(self, at: datetime) -> Window | None:
-        """Return the time whose usage counts for the budgets of an instant; None if there are no such budgets."""
-        keeping = (rule for rule in self.filters if isinstance(rule, KeepsBudgets))
-        far = [window for rule in keeping if (window := rule.budget_window(at)) is not None]
-        return enclose(far) if far else None
-
-    def list_budgets(self, facts: BudgetFacts) -> tuple[ProjectBudget, ...]:
-        """Return the budgets of a project; none for one that is exempt. EnforcementUnavailable."""
-        if self.exempts(facts.project_id):
-            return ()
-        keeping = (rule for rule in self.filters if isinstance(rule, KeepsBudgets))
-        return tuple(budget for rule in keeping for budget in rule.list_budgets(facts))
 
     def complete_use(self, use: ProjectUse, question: Question) -> ProjectUse:
         """Return the use of a project with what the transaction that grants a lease needs; EnforcementUnavailable.
@@ -252,11 +254,11 @@ class Enforcement:
             return
         substance = question.substance
         for number, rule in enumerate(self.filters):
-            if rule.needs_use or passed.get(number) != substance:
+            if rule.needs_use or passed.get(number) != (rule, substance):
                 name = type(rule).__name__
                 with span(f"enforce {name}"), count_filter_call(name, "check"):
                     rule.check(question)
-                passed[number] = substance
+                passed[number] = rule, substance
 
     def refusals(self, question: Question) -> tuple[UsageDenied, ...]:
         """Return all objections of our own limits; no service is asked whether it grants a lease."""
@@ -339,6 +341,21 @@ class Enforcement:
             else:
                 know.append(name)
         return tuple(know)
+
+
+def find_budget_window(enforcement: Enforcement, at: datetime) -> Window | None:
+    """Return the time whose usage counts for the budgets of an instant; None if there are no such budgets."""
+    keeping = (rule for rule in enforcement.filters if isinstance(rule, KeepsBudgets))
+    far = [window for rule in keeping if (window := rule.budget_window(at)) is not None]
+    return enclose(far) if far else None
+
+
+def list_budgets(enforcement: Enforcement, facts: BudgetFacts) -> tuple[ProjectBudget, ...]:
+    """Return the budgets of a project; none for one that is exempt. EnforcementUnavailable."""
+    if enforcement.exempts(facts.project_id):
+        return ()
+    keeping = (rule for rule in enforcement.filters if isinstance(rule, KeepsBudgets))
+    return tuple(budget for rule in keeping for budget in rule.list_budgets(facts))
 
 
 def _unanswered_error(error: Exception) -> EnforcementUnavailable:

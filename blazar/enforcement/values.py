@@ -111,8 +111,9 @@ class LeaseView:
 
     def usage_records(self, window: Window) -> list[UsageRecord]:
         """Return the usage records of the lease for a part of its time."""
+        series = None if self.lease.series is None else self.lease.series.series_id
         return [
-            UsageRecord(self.lease.id, str(h.resource.kind), window, h.count, h.per_instance)
+            UsageRecord(self.lease.id, str(h.resource.kind), window, h.count, h.per_instance, series)
             for h in self.allocated_resources
         ]
 

@@ -65,6 +65,7 @@ from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.leases import LeaseCreator, LeaseService
 from blazar.manager.requests.prolongation import Prolongation
 from blazar.manager.requests.resources import ResourceService
+from blazar.manager.requests.rules import RuleService
 from blazar.manager.search.availability import AvailabilityService
 from blazar.manager.search.refusals import Refusals
 from blazar.manager.series.changes import SeriesChanger
@@ -227,7 +228,7 @@ class ManagerService:
 
     def _add_money(self, runtime: Runtime, kinds: Mapping[ResourceKind, Kind]) -> None:
         """Add what answers questions about money, and about what projects may have."""
-        self.price_lists = PriceListService(runtime, kinds)
+        self.price_lists, self.rules = PriceListService(runtime, kinds), RuleService(runtime)
         self.budgets, self.statements = BudgetService(runtime), StatementService(runtime)
         self.charges, self.recomputation = ChargeService(runtime), Recomputation(runtime)
 

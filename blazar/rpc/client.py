@@ -30,9 +30,9 @@ from blazar.rpc.interface import (
     Leases,
     Resources,
     SeriesOfLeases,
-    Surgery,
 )
 from blazar.rpc.operations import (
+    BookingRules,
     Budgets,
     Charges,
     Journal,
@@ -43,6 +43,7 @@ from blazar.rpc.operations import (
     Reports,
     Service,
     Statements,
+    Surgery,
     Transfers,
 )
 from blazar.rpc.reads import READS, share_wait
@@ -192,6 +193,7 @@ class RemoteManager:
         self.maintenances: Maintenances = cast(Maintenances, _Calls(self, "maintenances"))
         self.problems: Problems = cast(Problems, _Calls(self, "problems"))
         self.price_lists: PriceLists = cast(PriceLists, _Calls(self, "price_lists"))
+        self.rules: BookingRules = cast(BookingRules, _Calls(self, "rules"))
         self.budgets: Budgets = cast(Budgets, _Calls(self, "budgets"))
         self.statements: Statements = cast(Statements, _Calls(self, "statements"))
         self.charges: Charges = cast(Charges, _Calls(self, "charges"))

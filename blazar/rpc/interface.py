@@ -47,8 +47,8 @@ from blazar.model.resources.resource import KindList, PropertyValues, Resource, 
 from blazar.model.search.availability import Availability, AvailabilityQuestion
 from blazar.model.series.changes import SeriesChange
 from blazar.model.series.details import SeriesDetails, SeriesOwner, SeriesPage, SeriesQuestion, SeriesRequest
-from blazar.model.surgery import MergeRequest, Operated, SplitRequest, SwapRequest, Terms
 from blazar.rpc.operations import (
+    BookingRules,
     Budgets,
     Charges,
     Journal,
@@ -59,6 +59,7 @@ from blazar.rpc.operations import (
     Reports,
     Service,
     Statements,
+    Surgery,
     Transfers,
 )
 from blazar.rpc.subscriptions import Subscriptions
@@ -277,25 +278,6 @@ class SeriesOfLeases(Protocol):
         """Begin to delete a series with its leases that have not begun, or with all of them. NotFound."""
 
 
-class Surgery(Protocol):
-    """The calls that give leases other resources, or make more or fewer leases of the same ones.
-
-    Each is all or nothing, and done once for each key. A dry run returns what would come of it.
-    """
-
-    def swap(self, lease_id: str, request: SwapRequest, terms: Terms) -> Operated:
-        """Give up a host of a reservation for another one.
-
-        NotFound, InvalidInput, Conflict, WrongState, NotEnoughResources, UsageDenied, PreconditionFailed, CloudError.
-        """
-
-    def split(self, lease_id: str, request: SplitRequest, terms: Terms) -> Operated:
-        """Make two leases of one. NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed."""
-
-    def merge(self, lease_id: str, request: MergeRequest, terms: Terms) -> Operated:
-        """Make one lease of two. NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed."""
-
-
 class Manager(Protocol):
     """The manager's interface."""
 
@@ -364,6 +346,10 @@ class Manager(Protocol):
         """The calls about what leases cost."""
 
     @property
+    def rules(self) -> BookingRules:
+        """The calls about rules of operators."""
+
+    @property
     def surgery(self) -> Surgery:
         """The calls for surgery on leases."""
 
@@ -393,6 +379,7 @@ NOUNS: Mapping[str, type] = {
     "reports": Reports,
     "power": PowerOfHosts,
     "price_lists": PriceLists,
+    "rules": BookingRules,
     "surgery": Surgery,
     "transfers": Transfers,
     "service": Service,

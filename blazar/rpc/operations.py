@@ -44,7 +44,8 @@ from blazar.model.reports.demand import DemandQuestion, DemandReport
 from blazar.model.reports.forecast import Forecast, ForecastQuestion
 from blazar.model.reports.usage import UsageQuestion, UsageReport
 from blazar.model.resources.resource import HOST, ResourceKind
-from blazar.model.surgery import OfferPage, OfferRequest, Operated, Terms
+from blazar.model.rules.values import BookingRule, WrittenRule
+from blazar.model.surgery import MergeRequest, OfferPage, OfferRequest, Operated, SplitRequest, SwapRequest, Terms
 
 
 class Maintenances(Protocol):
@@ -123,6 +124,26 @@ class PriceLists(Protocol):
         """
 
 
+class BookingRules(Protocol):
+    """The calls about the rules of operators on when projects may have leases."""
+
+    def all(self) -> tuple[BookingRule, ...]:
+        """Return all rules by name."""
+
+    def one(self, name: str) -> BookingRule:
+        """Return a rule; NotFound."""
+
+    def write(self, name: str, document: Mapping[str, Any], revisions: tuple[int, ...] | None = None) -> WrittenRule:
+        """Write a rule, a new one or another one of this name.
+
+        InvalidInput for a wrong document; PreconditionFailed if it has none of these revisions; Conflict if somebody
+        else writes one at the same time.
+        """
+
+    def delete(self, name: str, revisions: tuple[int, ...] | None = None) -> None:
+        """Delete a rule. NotFound, PreconditionFailed."""
+
+
 class Budgets(Protocol):
     """The calls about budgets."""
 
@@ -180,6 +201,25 @@ class Journal(Protocol):
 
     def page(self, question: JournalQuestion) -> JournalPage:
         """Return a page of what was done, in the order of positions. InvalidInput for an unknown marker."""
+
+
+class Surgery(Protocol):
+    """The calls that give leases other resources, or make more or fewer leases of the same ones.
+
+    Each is all or nothing, and done once for each key. A dry run returns what would come of it.
+    """
+
+    def swap(self, lease_id: str, request: SwapRequest, terms: Terms) -> Operated:
+        """Give up a host of a reservation for another one.
+
+        NotFound, InvalidInput, Conflict, WrongState, NotEnoughResources, UsageDenied, PreconditionFailed, CloudError.
+        """
+
+    def split(self, lease_id: str, request: SplitRequest, terms: Terms) -> Operated:
+        """Make two leases of one. NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed."""
+
+    def merge(self, lease_id: str, request: MergeRequest, terms: Terms) -> Operated:
+        """Make one lease of two. NotFound, InvalidInput, Conflict, WrongState, UsageDenied, PreconditionFailed."""
 
 
 class Transfers(Protocol):

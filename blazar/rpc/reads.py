@@ -35,6 +35,7 @@ _BY_NOUN: Mapping[str, tuple[str, ...]] = {
     "statements": ("page", "one"),
     "charges": ("page", "replay"),
     "price_lists": ("all", "one"),
+    "rules": ("all", "one"),
     "transfers": ("page", "one"),
     "service": ("facts", "ping", "managers"),
 }

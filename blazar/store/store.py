@@ -44,6 +44,7 @@ from blazar.store.resources.catalog import CatalogCache, RegionStore
 from blazar.store.resources.health import ResourceHealthStore
 from blazar.store.resources.resources import ResourceStore
 from blazar.store.resources.sought import SoughtStore
+from blazar.store.rules.rules import RuleCache, RuleStore
 from blazar.store.series.series import SeriesStore
 from blazar.store.series.work import SeriesWorkStore
 from blazar.store.sql.transactions import Transactions
@@ -90,7 +91,7 @@ class Store:
         energy: EnergyTerms = NO_ENERGY,
     ) -> None:
         self.transactions = Transactions(engine)
-        catalogs = CatalogCache()
+        catalogs = CatalogCache((rules := RuleCache()).read)
         self.lease_pages, self.cloud_objects = LeasePages(self.transactions), CloudObjectStore(self.transactions)
         self.idempotency, self.lease_rows = IdempotencyStore(self.transactions), LeaseRowStore(self.transactions)
         self.kept_calendars = kept = KeptCalendars(self.transactions, catalogs, most=limits.kept_uses)
@@ -120,11 +121,11 @@ class Store:
         self.offers, self.unused = OfferStore(self.transactions), UnusedStore(self.transactions)
         self.capacity, self.usage_days = CapacityStore(self.transactions, catalogs), UsageDayStore(self.transactions)
         self.extensions, self.waiting_list = ExtensionStore(self.transactions), WaitingListStore(self.transactions)
-        self._add_operations(catalogs, energy)
+        self._add_operations(catalogs, energy, rules)
 
-    def _add_operations(self, catalogs: CatalogCache, energy: EnergyTerms) -> None:
+    def _add_operations(self, catalogs: CatalogCache, energy: EnergyTerms, rules: RuleCache) -> None:
         """Add the nouns of operators: what is sought, power and energy, maintenance, reports, what is in trouble."""
-        self.sought = SoughtStore(self.transactions, catalogs)
+        self.sought, self.rules = SoughtStore(self.transactions, catalogs), RuleStore(self.transactions, rules)
         self.power, self.switches = PowerStore(self.transactions, catalogs), SwitchStore(self.transactions, catalogs)
         self.power_hosts = PowerHostStore(self.transactions, catalogs)
         self.preemption, self.lending = PreemptionStore(self.transactions), LendingStore(self.transactions)

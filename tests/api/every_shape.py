@@ -353,6 +353,7 @@ OTHERS = (
     "/v1/managers",
     "/v1/power",
     "/v1/price-lists",
+    "/v1/rules",
     "/unsubscribe/{subscription_id}/{link_secret}",
     "/v1/problems",
     "/v1/reports/capacity",

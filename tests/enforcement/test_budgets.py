@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blazar.enforcement import Enforcement
+from blazar.enforcement import Enforcement, find_budget_window, list_budgets
 from blazar.enforcement.budget import PeriodCalendar, ResourceHoursFilter, Rolling
 from blazar.enforcement.external import ExternalServiceFilter
 from blazar.model.base.clock import END_OF_TIME
@@ -91,9 +91,9 @@ def test_of_an_external_service_it_is_said_that_it_keeps_a_budget():
 
 
 def test_a_project_that_is_exempt_has_no_budget():
-    assert Enforcement([MONTH], exempt=["p-1"]).list_budgets(facts()) == ()
-    assert len(Enforcement([MONTH]).list_budgets(facts())) == 2
-    assert Enforcement([]).budget_window(NOON) is None
+    assert list_budgets(Enforcement([MONTH], exempt=["p-1"]), facts()) == ()
+    assert len(list_budgets(Enforcement([MONTH]), facts())) == 2
+    assert find_budget_window(Enforcement([]), NOON) is None
 
 
 @pytest.mark.parametrize(

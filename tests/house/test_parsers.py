@@ -248,6 +248,8 @@ READ_HERE = {
 
 OUR_OWN = {
     "blazar.model.billing.published": "what the store has, which was read when it was published",
+    "blazar.model.rules.documents": "days of ten characters, and rules that the store has",
+    "blazar.model.journal.object_entries": "rules that the store has, which were read when they were written",
     "blazar.api.http.identity": "who listens: the configuration",
     "blazar.api.leases.v1_1.render": "requirements that a lease keeps, checked when it was made",
     "blazar.api.http.csv_text": "dates of reports that the service made",

@@ -28,6 +28,7 @@ from blazar.manager.requests.calendar_view import CalendarService
 from blazar.manager.requests.feeds import FeedService
 from blazar.manager.requests.leases import LeaseService
 from blazar.manager.requests.resources import ResourceService
+from blazar.manager.requests.rules import RuleService
 from blazar.manager.search.availability import AvailabilityService
 from blazar.manager.series.service import SeriesService
 from blazar.manager.service import FactService
@@ -72,6 +73,7 @@ MANAGER = {
     "reports": ReportService,
     "power": PowerService,
     "price_lists": PriceListService,
+    "rules": RuleService,
     "surgery": SurgeryService,
     "transfers": TransferService,
     "service": FactService,

@@ -12,6 +12,7 @@ from blazar.model.base.moments import NOW, Duration, LocalDay
 from blazar.model.base.paging import Condition, Operator, Page, Position
 from blazar.model.base.reasons import Cause, ReasonCode
 from blazar.model.base.service_info import ReadBounds, ServiceFacts, StatedLimit
+from blazar.model.base.week_hours import WeekHours
 from blazar.model.base.window import Window
 from blazar.model.billing.budgets import BudgetPage, BudgetQuestion, BudgetSource, BudgetUnit, ProjectBudget
 from blazar.model.billing.charges import CarbonState, Charge, ChargeCategory, ChargeLine, ChargeStatus, LineEnergy
@@ -160,6 +161,8 @@ from blazar.model.resources.resource import (
     Resource,
     ResourceProperty,
 )
+from blazar.model.rules.open_time import OpenTime
+from blazar.model.rules.values import AppliesTo, BookingRule, Gap, Hours, OpenAt, WrittenRule
 from blazar.model.subscriptions.details import (
     Channel,
     DeliveryFailure,
@@ -594,6 +597,25 @@ unbooked_parts = st.builds(
 unbooked = st.none() | st.builds(UnbookedEnergy, unbooked_parts, unbooked_parts)
 documents = st.dictionaries(texts, st.recursive(texts | numbers, lambda part: st.lists(part, max_size=2), max_leaves=3))
 published_lists = st.builds(PublishedList, numbers, instants, instants, texts, maybe_text)
+hours_of_rules = st.builds(
+    Hours,
+    st.builds(
+        OpenTime,
+        texts,
+        several(st.builds(WeekHours, st.frozensets(numbers), numbers, numbers)),
+        st.frozensets(st.dates()),
+    ),
+    st.sampled_from(OpenAt),
+    numbers,
+)
+of_rules = st.builds(
+    AppliesTo, st.none() | st.frozensets(texts), st.frozensets(texts), st.none() | st.frozensets(texts)
+)
+booking_rules = st.builds(
+    BookingRule,
+    *[texts, numbers, hours_of_rules | st.builds(Gap, numbers, numbers, st.booleans()), of_rules, st.booleans()],
+    *[texts, instants, st.none() | instants],
+)
 price_changes = st.builds(PriceChange, texts, maybe_text, maybe_text)
 budgets = st.builds(
     ProjectBudget,
@@ -835,6 +857,10 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[object]]] = {
     "price_lists.all": {},
     "price_lists.one": {"version": numbers},
     "price_lists.publish": {"document": documents, "by": actors, "dry_run": st.booleans()},
+    "rules.all": {},
+    "rules.one": {"name": texts},
+    "rules.write": {"name": texts, "document": documents, "revisions": wanted_revisions},
+    "rules.delete": {"name": texts, "revisions": wanted_revisions},
     "statements.page": {"question": st.builds(StatementQuestion, pages, maybe_text)},
     "statements.one": {"project_id": texts, "month": months},
     "charges.page": {"question": charge_questions},
@@ -950,6 +976,10 @@ ANSWERS: dict[str, st.SearchStrategy[object]] = {
         several(texts),
         st.none() | month_comparisons,
     ),
+    "rules.all": several(booking_rules),
+    "rules.one": booking_rules,
+    "rules.write": st.builds(WrittenRule, booking_rules, st.booleans()),
+    "rules.delete": st.none(),
     "statements.page": st.builds(StatementPage, several(statements), positions, st.none() | numbers),
     "statements.one": statements,
     "charges.page": st.builds(ChargePage, several(charges), positions, st.none() | numbers),

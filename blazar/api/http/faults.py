@@ -166,6 +166,7 @@ CODES: Mapping[str, ErrorCode] = {
     "series_not_found": ErrorCode(404, "Series not found"),
     "maintenance_not_found": ErrorCode(404, "Maintenance window not found"),
     "price_list_not_found": ErrorCode(404, "Price list not found"),
+    "rule_not_found": ErrorCode(404, "Rule not found"),
     "problem_not_found": ErrorCode(404, "Problem not found"),
     "property_not_found": ErrorCode(404, "Property not found"),
     "uri_not_found": ErrorCode(404, "URI not found"),

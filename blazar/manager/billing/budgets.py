@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from blazar.enforcement import find_budget_window, list_budgets
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.clock import to_second
 from blazar.model.base.moments import instant_of
@@ -34,7 +35,7 @@ class BudgetService:
         """
         now = to_second(self._runtime.clock.now())
         at = now if question.at is None else to_second(instant_of(question.at, _UTC, now))
-        reach = self._enforcement.budget_window(at)
+        reach = find_budget_window(self._enforcement, at)
         if question.project_id is not None:
             return BudgetPage(tuple(self._list_budgets([question.project_id], at, now, reach)))
         projects, following = self._list_projects(question.page, reach)
@@ -47,7 +48,7 @@ class BudgetService:
         usage, spending = self._read_usage(projects, reach), self._read_spending(projects, at)
         for project_id in projects:
             facts = BudgetFacts(project_id, at, now, usage.get(project_id, ()), spending.get(project_id))
-            yield from self._enforcement.list_budgets(facts)
+            yield from list_budgets(self._enforcement, facts)
 
     def _read_spending(self, projects: Sequence[str], at: datetime) -> Mapping[str, ProjectSpending]:
         """Return what projects have to pay for the month of an instant; nothing if nothing has a price."""

@@ -196,7 +196,9 @@ class CreationGrant:
 
     def check(self, plan: AllocationPlan) -> None:
         """Check the limits of the project. UsageDenied."""
-        for check in self.enforcement_checks:
+        # Rules may have been read since, with the catalogs.
+        late = [EnforcementCheck(self._runtime)] if self._runtime.enforcement.enabled else []
+        for check in self.enforcement_checks or late:
             check.check(self._examine(self._new.lease, plan.allocations))
 
     def check_bounds(self) -> None:

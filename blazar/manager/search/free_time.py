@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
+from blazar.calendar.counting import Run
 from blazar.calendar.openings import Budget, Found, KindSearch, Opening, last_fitting_end, search_openings
 from blazar.calendar.placement import Placement
 from blazar.calendar.reasons import RequirementPart, explain_misfits
@@ -110,7 +111,10 @@ class FreeTime:
         return list(self.kinds.values())
 
     def find(self, window: Window, last_start: datetime, latest: datetime, limit: int) -> Found:
-        """Return the earliest openings for the length of a window, from its start on."""
+        """Return the earliest openings for the length of a window, from its start on, at which rules allow a lease.
+
+        A single start is looked at in any case: what rules object to is said then.
+        """
         return search_openings(
             self.searches,
             self.budget,
@@ -119,7 +123,13 @@ class FreeTime:
             last_start=epoch(last_start),
             latest=epoch(latest),
             limit=limit,
+            allowed=self.list_allowed(window, last_start) if last_start > window.start else None,
         )
+
+    def list_allowed(self, window: Window, last_start: datetime) -> Sequence[Run]:
+        """Return the runs of starts, from that of a window on, at which rules allow a lease of its length."""
+        lease = replace(self.lease, window=window)
+        return self.limits.enforcement.list_starts(lease, self.limits.use, window.start, last_start)
 
     def free_window(self, opening: Opening, length: timedelta) -> FreeWindow:
         """Return an opening with what enforcement objects to."""

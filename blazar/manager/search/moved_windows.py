@@ -91,20 +91,37 @@ class MovedWindows:
         at = times.window.start
         for opening in (*found, None):
             until = times.last_start if opening is None else opening.window.start - SECOND
-            while at <= until and len(openings) < most:
-                made = self.find_opening(times.window.duration, at, until, times.latest)
-                if made is None:
-                    break
-                if openings and openings[-1].moves_others and made.window.start == at:
-                    # The same run of starts, of which no more was known.
-                    openings[-1] = replace(openings[-1], last_start=made.last_start)
-                else:
-                    openings.append(made)
-                at = made.last_start + SECOND
+            if at <= until:
+                window = Window(at, at + times.window.duration)
+                for first, last in self.free_time.list_allowed(window, until):
+                    self._add_between(
+                        openings, window.duration, from_epoch(first), from_epoch(last), times.latest, most
+                    )
             if opening is not None:
                 openings.append(opening)
                 at = opening.last_start + SECOND
         return openings
+
+    def _add_between(
+        self,
+        openings: list[FreeWindow],
+        length: timedelta,
+        at: datetime,
+        until: datetime,
+        latest: datetime,
+        most: int,
+    ) -> None:
+        """Add the openings that others make at a run of starts."""
+        while at <= until and len(openings) < most:
+            made = self.find_opening(length, at, until, latest)
+            if made is None:
+                break
+            if openings and openings[-1].moves_others and made.window.start == at == openings[-1].last_start + SECOND:
+                # The same run of starts, of which no more was known.
+                openings[-1] = replace(openings[-1], last_start=made.last_start)
+            else:
+                openings.append(made)
+            at = made.last_start + SECOND
 
     def find_opening(self, length: timedelta, first: datetime, last: datetime, latest: datetime) -> FreeWindow | None:
         """Return the first opening from ``first`` to ``last``, its last end, and the starts that are known."""

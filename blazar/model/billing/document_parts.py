@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from blazar.model.base import dates
 from blazar.model.base.dates import Place, in_body
 from blazar.model.base.errors import InvalidInput
 from blazar.model.base.values import dataclass
-from blazar.model.base.week_hours import DAY
+from blazar.model.base.week_hours import DAY, WEEKDAYS, WeekHours
 from blazar.model.billing.charges import NANO, WHOLE
 from blazar.model.resources.requirements import Requirement, parse_requirement
+
+T = TypeVar("T")
 
 _AMOUNT = re.compile(r"\d{1,9}(\.\d{1,6})?", re.ASCII)
 _FACTOR = re.compile(r"\d{1,3}(\.\d{1,6})?", re.ASCII)
@@ -139,3 +141,23 @@ class DocumentPart:
         except InvalidInput as error:
             error.pointer = self.place.at.name
             raise
+
+
+def read_optional(given: Mapping[str, DocumentPart], key: str, read: Callable[[DocumentPart], T], default: T) -> T:
+    """Return what is read of a part, or a default if there is none."""
+    return read(given[key]) if key in given else default
+
+
+def parse_week_hours(given: Mapping[str, DocumentPart]) -> WeekHours:
+    """Return hours of the week by their ``days``, ``from`` and ``to``; without them of all days, from and to midnight.
+
+    A ``to`` that is not after ``from`` is on the next day.
+    """
+    days = [day.one_of(WEEKDAYS) for day in given["days"].items(7)] if "days" in given else WEEKDAYS
+    if not days:
+        raise given["days"].refuse(f"some of {', '.join(WEEKDAYS)}, or leave it out for all days")
+    start, end = (
+        read_optional(given, "from", DocumentPart.first_time, 0),
+        read_optional(given, "to", DocumentPart.time, 0),
+    )
+    return WeekHours(frozenset(map(WEEKDAYS.index, days)), start, end)

@@ -9,26 +9,22 @@ lengths whole seconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeVar
 
 from blazar.model.base import dates
 from blazar.model.base.dates import in_body
 from blazar.model.base.errors import InvalidInput, pointer_to
 from blazar.model.base.values import dataclass, field
-from blazar.model.base.week_hours import WEEKDAYS
 from blazar.model.billing.charges import DECIMALS, NOTHING, WHOLE, multiply
-from blazar.model.billing.document_parts import DocumentPart
+from blazar.model.billing.document_parts import DocumentPart, parse_week_hours, read_optional
 from blazar.model.billing.hours import FactorWeek, HoursFactor
 from blazar.model.energy.consumption import HALF
 from blazar.model.resources.requirements import Anything, Requirement, matches, property_keys
 from blazar.model.resources.resource import HOST, VOLUME, PropertyValue, Resource
 from blazar.model.use.resource_hours import CARD, GIGABYTE, INSTANCE, KWH, VCPU, measures
-
-T = TypeVar("T")
 
 MOST_PRICES, MOST_PROJECTS, MOST_FACTORS = 200, 1000, 20
 MOST_CHOSEN = 10_000
@@ -277,25 +273,21 @@ def parse_price_list(document: object, *, version: int, published_at: datetime) 
         decimals=given["decimals"].whole(0, DECIMALS),
         zone=zone,
         prices=_parse_prices(given["prices"]),
-        fee=_read(given, "fee", DocumentPart.amount, 0),
-        hours=_read(given, "hours", _parse_all_hours, ()),
-        lead=_read(given, "lead", _parse_lead, ()),
-        amount=_read(given, "amount", _parse_amount, ()),
-        unused=_read(given, "unused", lambda part: part.factor(least=0), WHOLE),
-        projects=_read(given, "projects", _parse_projects, ()),
-        minimum=_read(given, "minimum", DocumentPart.length, 0),
-        round_up=_read(given, "round_up", DocumentPart.length, 1),
-        cancellation=_read(given, "cancellation", _parse_cancellation, ()),
-        early_return=_read(given, "early_return", DocumentPart.share, Fraction(0)),
-        late_is_free=_read(given, "late", _parse_free, True),
-        lost_is_free=_read(given, "lost", _parse_free, True),
-        pue=_read(given, "pue", lambda part: part.factor(least=1), WHOLE),
-        load=_read(given, "load", DocumentPart.share, HALF),
+        fee=read_optional(given, "fee", DocumentPart.amount, 0),
+        hours=read_optional(given, "hours", _parse_all_hours, ()),
+        lead=read_optional(given, "lead", _parse_lead, ()),
+        amount=read_optional(given, "amount", _parse_amount, ()),
+        unused=read_optional(given, "unused", lambda part: part.factor(least=0), WHOLE),
+        projects=read_optional(given, "projects", _parse_projects, ()),
+        minimum=read_optional(given, "minimum", DocumentPart.length, 0),
+        round_up=read_optional(given, "round_up", DocumentPart.length, 1),
+        cancellation=read_optional(given, "cancellation", _parse_cancellation, ()),
+        early_return=read_optional(given, "early_return", DocumentPart.share, Fraction(0)),
+        late_is_free=read_optional(given, "late", _parse_free, True),
+        lost_is_free=read_optional(given, "lost", _parse_free, True),
+        pue=read_optional(given, "pue", lambda part: part.factor(least=1), WHOLE),
+        load=read_optional(given, "load", DocumentPart.share, HALF),
     )
-
-
-def _read(given: Mapping[str, DocumentPart], key: str, read: Callable[[DocumentPart], T], default: T) -> T:
-    return read(given[key]) if key in given else default
 
 
 def _parse_free(part: DocumentPart) -> bool:
@@ -312,7 +304,7 @@ def _parse_prices(part: DocumentPart) -> tuple[Price, ...]:
         sku = given["sku"].match(_NAME, "a name of letters, digits and ._- such as host-a100")
         if sku in [price.sku for price in found]:
             raise given["sku"].refuse("another name: a price before it has this one")
-        requirement: Requirement = _read(given, "requirement", DocumentPart.requirement, _ANY)
+        requirement: Requirement = read_optional(given, "requirement", DocumentPart.requirement, _ANY)
         found.append(Price(sku, measure, given[unit].amount(), requirement))
     return tuple(found)
 
@@ -323,15 +315,8 @@ def _parse_all_hours(part: DocumentPart) -> tuple[HoursFactor, ...]:
 
 def _parse_hours(part: DocumentPart) -> HoursFactor:
     given = part.fields(("factor",), ("days", "from", "to"))
-    days = [day.one_of(WEEKDAYS) for day in given["days"].items(7)] if "days" in given else WEEKDAYS
-    if not days:
-        raise given["days"].refuse(f"some of {', '.join(WEEKDAYS)}, or leave it out for all days")
-    return HoursFactor(
-        frozenset(map(WEEKDAYS.index, days)),
-        _read(given, "from", DocumentPart.first_time, 0),
-        _read(given, "to", DocumentPart.time, 0),
-        given["factor"].factor(),
-    )
+    hours = parse_week_hours(given)
+    return HoursFactor(hours.days, hours.start, hours.end, given["factor"].factor())
 
 
 def _parse_lead(part: DocumentPart) -> tuple[LeadFactor, ...]:

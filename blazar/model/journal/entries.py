@@ -61,6 +61,7 @@ class ObjectType(StrEnum):
     FEED = "feed"
     SUBSCRIPTION = "subscription"
     PRICE_LIST = "price_list"
+    RULE = "rule"
     CHARGE = "charge"
     BUDGET = "budget"
     SERVER = "server"

@@ -41,6 +41,7 @@ from blazar.model.maintenance.windows import Maintenance, MaintenanceStatus
 from blazar.model.power.hosts import PoweredHost
 from blazar.model.power.states import HostPower
 from blazar.model.resources.resource import Resource, ResourceProperty
+from blazar.model.rules.values import BookingRule
 from blazar.model.series.details import Series, SeriesStatus
 from blazar.model.series.rule_text import rule_text
 from blazar.model.use.preemption import Preemption
@@ -243,6 +244,17 @@ def tell_price_list(publication: Publication, *, by: Actor | None) -> JournalEnt
     )
     about = Subject(ObjectType.PRICE_LIST, new.id, f"version {new.version}")
     return JournalEntry(about, new.published_at, Verb.CREATED, by, changes)
+
+
+def tell_rule(before: BookingRule | None, after: BookingRule | None, *, at: datetime, by: Actor | None) -> JournalEntry:
+    """Return that a rule was written, changed or deleted."""
+    one = after or before
+    assert one is not None
+    verb = Verb.CREATED if before is None else Verb.DELETED if after is None else Verb.CHANGED
+    fields = [{} if rule is None else json.loads(rule.content) for rule in (before, after)]
+    texts = [{key: json.dumps(value, ensure_ascii=False) for key, value in some.items()} for some in fields]
+    changes = () if after is None else compare_fields(*texts)
+    return JournalEntry(Subject(ObjectType.RULE, one.name, one.name), at, verb, by, changes)
 
 
 def tell_correction(charge: Charge, *, by: Actor | None) -> JournalEntry:

@@ -35,13 +35,17 @@ def measures() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class UsageRecord:
-    """A count of a kind of resource that a lease has for a window; ``per_instance`` is as in Allocation."""
+    """A count of a kind of resource that a lease has for a window; ``per_instance`` is as in Allocation.
+
+    ``series_id`` is that of the series of which the lease is an occurrence.
+    """
 
     lease_id: str
     kind: str
     window: Window
     count: int = 1
     per_instance: Amounts | None = None
+    series_id: str | None = None
 
     @property
     def measures(self) -> Mapping[str, int]:

@@ -111,7 +111,7 @@ class PriceListStore:
         def work(connection: Connection) -> Publication:
             published = publication
             if now is not None:
-                _outdate_plans(connection)
+                outdate_plans(connection)
                 # It is read after all bookings that are being written have ended: these must not be charged by it.
                 last_booking = connection.execute(_LAST_BOOKING).scalar_one()
                 published = replace(publication, new=publication.new.hold_from(now(), last_booking))
@@ -127,7 +127,7 @@ class PriceListStore:
             ) from None
 
 
-def _outdate_plans(connection: Connection) -> None:
+def outdate_plans(connection: Connection) -> None:
     """Raise the generations of all resources once nobody is booking them: what is planned has to be planned again."""
     live = resources.c.live == 1
     # In the order of bookings, so that none waits for another one that waits for it.

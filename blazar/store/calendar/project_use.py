@@ -137,7 +137,7 @@ def _parse_record(row: AnyRow, second: datetime) -> UsageRecord | None:
     if start >= end:
         return None
     amounts = None if row.per_instance is None else Amounts.of(row.per_instance)
-    return UsageRecord(row.lease_id, row.kind, Window(start, end), row.count_, amounts)
+    return UsageRecord(row.lease_id, row.kind, Window(start, end), row.count_, amounts, row.series_id)
 
 
 def _select_records(of_projects: sa.ColumnElement[bool], window: Window) -> sa.Select[Any]:
@@ -148,6 +148,7 @@ def _select_records(of_projects: sa.ColumnElement[bool], window: Window) -> sa.S
             leases.c.id.label("lease_id"),
             leases.c.project_id,
             leases.c.status,
+            leases.c.series_id,
             a.kind,
             a.starts_at,
             a.ends_at,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
@@ -107,10 +107,15 @@ class ResourceCatalog:
         return tuple(r for r in self.resources if matches(requirement, r.properties))
 
 
-class CatalogCache:
-    """Caches the latest catalog of each kind."""
+def _read_nothing(_: Connection) -> None:
+    """Do nothing: there is nothing to be read beside a catalog."""
 
-    def __init__(self) -> None:
+
+class CatalogCache:
+    """Caches the latest catalog of each kind; with each that it reads again it calls ``beside`` in that transaction."""
+
+    def __init__(self, beside: Callable[[Connection], None] = _read_nothing) -> None:
+        self._beside = beside
         self._kept: dict[str, ResourceCatalog] = {}
         self._tiers: dict[str, Mapping[int, int]] = {}
         self.price_version: int | None = None
@@ -132,6 +137,7 @@ class CatalogCache:
         kept = self._kept.get(kind)
         if kept is not None and kept.version == version:
             return kept
+        self._beside(connection)
         private = inventory.read_private_names(connection, kind)
         found, tiers = inventory.load_resources(connection, kind), self._tiers.get(kind, NO_TIERS)
         fresh = ResourceCatalog(version, found, private=private, tiers=tiers)

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Mapping, Sequence
 from datetime import timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blazarclient.commands.base import One, Rows, add_zone, check_columns, now_in
-from blazarclient.exception import CommandError
+from blazarclient.commands.documents import read_document
 
 if TYPE_CHECKING:
     from blazarclient.library.price_lists import PriceComparison, PriceList
@@ -87,7 +84,8 @@ class PublishPriceList(Rows):
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Publish it."""
         check_columns(parsed_args, CHANGES)
-        done = self.library.price_lists.publish(_read(parsed_args.file), dry_run=parsed_args.dry_run)
+        document = read_document(parsed_args.file, "see the page on prices for what a list has")
+        done = self.library.price_lists.publish(document, dry_run=parsed_args.dry_run)
         version = done.price_list.version
         self.tell(f"It would be price list {version}" if parsed_args.dry_run else f"Price list {version} is published")
         if done.left_out:
@@ -115,30 +113,3 @@ def _compare(found: PriceComparison) -> str:
         f"what leases cost in {found.month}" if found.is_whole else f"what {found.leases} leases cost in {found.month}"
     )
     return f"By it {whose} would have been {found.new_amount} {found.currency} instead of {found.amount}"
-
-
-def _read(path: str) -> Mapping[str, Any]:
-    """Return the document in a file; ``-`` is the standard input. CommandError."""
-    name = "The standard input" if path == "-" else path
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        # Editors of Windows begin a file with a mark.
-        found = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_once)
-    except OSError as error:
-        raise CommandError(f"{name} cannot be read: {error.strerror}", code=400) from None
-    except UnicodeDecodeError:
-        raise CommandError(f"{name} is not in UTF-8; save it as JSON in UTF-8", code=400) from None
-    except ValueError as error:
-        raise CommandError(f"{name} is no JSON: {error}", code=400) from None
-    if not isinstance(found, dict):
-        raise CommandError(f"{name} holds no JSON object; see the page on prices for what a list has", code=400)
-    return found
-
-
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; ValueError if it has a key twice, of which one would be lost."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice; leave one out")
-    return found

@@ -47,6 +47,7 @@ from blazarclient.library.registered import Promised
 from blazarclient.library.reports import Forecast, Report, Reports
 from blazarclient.library.resources import Feeds, Hosts
 from blazarclient.library.resources import properties as _properties
+from blazarclient.library.rules import Rule, Rules
 from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.statements import Charge, Charges, Statement, Statements, StatementTotal
 from blazarclient.library.subscriptions import Subscriptions
@@ -131,6 +132,7 @@ __all__ = [
     "Reservation",
     "Repair",
     "Report",
+    "Rule",
     "Reservations",
     "Series",
     "Subscription",
@@ -158,6 +160,7 @@ class Reservations:
         self.power = Power(self.transport)
         self.price_lists = PriceLists(self.transport)
         self.problems = Problems(self.transport)
+        self.rules = Rules(self.transport)
         self.reports = Reports(self.transport)
         self.statements, self.charges = Statements(self.transport), Charges(self.transport)
         self.budgets = Budgets(self.transport)

@@ -26,6 +26,7 @@ from blazarclient.library.price_lists import PriceLists
 from blazarclient.library.problems import Problem, Problems
 from blazarclient.library.reports import Reports
 from blazarclient.library.resources import Feeds, Hosts
+from blazarclient.library.rules import Rules
 from blazarclient.library.series import SeriesOfLeases
 from blazarclient.library.statements import Charges, Statements
 from blazarclient.library.subscriptions import Subscriptions
@@ -77,6 +78,10 @@ def _managers(library: Reservations) -> Managers:
 
 def _power(library: Reservations) -> Power:
     return library.power
+
+
+def _rules(library: Reservations) -> Rules:
+    return library.rules
 
 
 def _price_lists(library: Reservations) -> PriceLists:
@@ -309,6 +314,10 @@ class Proxy(proxy.Proxy):
     get_price_list = _same(_price_lists, PriceLists.get)
     newest_price_list = _same(_price_lists, PriceLists.newest)
     publish_price_list = _same(_price_lists, PriceLists.publish)
+    rules = _each(_rules, Rules.list)
+    get_rule = _same(_rules, Rules.get)
+    write_rule = _same(_rules, Rules.write)
+    delete_rule = _same(_rules, Rules.delete)
     problems = _each(_problems, Problems.list)
     get_problem = _of_one(_problems, Problems.get)
     act_on_problem = _of_one(_problems, Problems.act)

@@ -43,7 +43,7 @@ def test_a_list_is_published_and_read_by_all(http, world):
         "content": document,
     }
     assert {"field": "prices[host].per_hour", "before": None, "after": '"0.80"'} in made.json["changes"]
-    assert statements.count < 28
+    assert statements.count < 34
     assert ask(http, "GET", f"{URL}/1").json["price_list"] == made.json["price_list"]
     assert [one["version"] for one in ask(http, "GET", URL, who=MEMBER).json["price_lists"]] == [1]
 

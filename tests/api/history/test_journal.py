@@ -17,6 +17,7 @@ from blazar.model.journal.entries import ObjectType, Verb
 from blazar.model.resources.resource import HOST as HOST_KIND
 from tests.api.conftest import app_of, client_of, token
 from tests.prices import a_document
+from tests.rules import a_rule
 from tests.statements import counted
 from tests.world import NOON, PROJECT, World
 
@@ -246,6 +247,8 @@ STORY = (
     Step("end_maintenance", "POST", "/v1/maintenances/{window}/end", None, "maintenance changed"),
     Step("update_power_of_host", "PUT", "/v1/power/hosts/1", {"policy": "keep"}, "resource changed"),
     Step("publish_price_list", "POST", "/v1/price-lists", a_document(), "price_list created"),
+    Step("write_rule", "PUT", "/v1/rules/nights", a_rule(), "rule created"),
+    Step("delete_rule", "DELETE", "/v1/rules/nights", None, "rule deleted"),
     Step("create_subscription", "POST", "/v1/subscriptions", RECEIVER, "subscription created", "told"),
     Step("update_subscription", "PATCH", "/v1/subscriptions/{told}", {"state": "paused"}, "subscription changed"),
     Step("replay_subscription", "POST", "/v1/subscriptions/{told}/replay", {"after": 0}, "subscription changed"),

@@ -279,5 +279,7 @@ def test_what_came_with_1_1():
         "/v1/managers",
         "/v1/price-lists",
         "/v1/price-lists/{version}",
+        "/v1/rules",
+        "/v1/rules/{name}",
         "/v1/info",
     }

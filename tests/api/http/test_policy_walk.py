@@ -123,6 +123,8 @@ OF_KIND: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 NO_EFFECT: Mapping[str, str] = {
     "find_availability": "a question",
     "publish_price_list": "what leases cost",
+    "write_rule": "when projects may have leases: for all versions",
+    "delete_rule": "when projects may have leases: for all versions",
     "correct_charge": "what leases cost",
     "update_power_of_host": "by what a host is switched: 1.0 switches none",
     "wake_host": "power that a host would have where none is switched",

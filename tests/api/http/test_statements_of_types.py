@@ -43,7 +43,7 @@ STATEMENTS: Mapping[str, tuple[int, int, int, int]] = {
     "servers": (15, 21, 2, 15),
     "stack": (15, 21, 2, 15),
     "stack of many": (21, 31, 8, 21),
-    "all": (25, 42, 12, 28),
+    "all": (20, 37, 12, 28),
 }
 """To create, prolong, find a time for, and delete. What reads a calendar does so once for each kind of resource.
 

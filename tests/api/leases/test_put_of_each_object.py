@@ -16,8 +16,8 @@ from tests.api.leases.test_put_of_an_answer import SERIES, Caller, lease_of
 from tests.world import World
 
 OPERATOR = token("root", "demo", "admin")
-ACTIONS = {"move_reservation", "move_resource_reservation"}
-"""Routes that do something by PUT, and change no object that is shown there."""
+ACTIONS = {"move_reservation", "move_resource_reservation", "write_rule"}
+"""Routes that do something by PUT, and change no object that is shown there; a rule is written as a whole."""
 
 
 def _with_get() -> dict[str, list[Route]]:

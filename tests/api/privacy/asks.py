@@ -14,6 +14,7 @@ from typing import Any
 
 from blazar.api.http.routes import Route
 from tests.prices import a_document
+from tests.rules import a_rule
 
 BOTH = ("1.0", "1.1")
 """The lowest version and the newest, which has all that those between have."""
@@ -359,6 +360,10 @@ ASKS: Mapping[str, Sequence[Ask]] = {
     "list_price_lists": [Ask()],
     "show_price_list": [Ask()],
     "publish_price_list": [Ask(403, body=a_document()), Ask(403, query="dry_run=true", body=a_document())],
+    "list_rules": [Ask()],
+    "show_rule": [Ask()],
+    "write_rule": [Ask(403, body=a_rule())],
+    "delete_rule": [Ask(403)],
     "list_budgets": [Ask(), Ask(403, query="all_projects=true"), Ask(query="project_id={project}")],
     "show_usage": [
         Ask(query="group_by=project,user,lease_kind"),

@@ -29,6 +29,7 @@ from blazar.model.resources.resource import HOST
 from blazar.store.sql.tables import events, feeds, leases, reservations, resources, subscriptions
 from tests.api.conftest import app_of, token
 from tests.prices import a_document
+from tests.rules import a_rule
 from tests.tables import new_sqlite, sqlite_engine
 from tests.world import NOON, ManualClock, World, a_host, addresses, flavored, host_request, instances, of_hosts
 
@@ -202,6 +203,7 @@ def marked(folder: Path) -> Marked:
     maintenance = world.manager.maintenances.create(window).maintenance
     projects = [{"project_id": OWN, "factor": "0.9"}, {"project_id": OTHER, "factor": "0.123457"}]
     world.manager.price_lists.publish(a_document(projects=projects), Actor(f"user-of-{MARK}", OTHER))
+    world.manager.rules.write("gpu", a_rule("gap", {"except_projects": [OTHER]}, at_least="PT1S", over="P1000D"))
     own = {
         "maintenance": mine.id,
         "version": "1",

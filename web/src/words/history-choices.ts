@@ -20,6 +20,7 @@ export const TYPES: readonly (Choice & { operators?: boolean })[] = [
   { value: "property", text: "properties", operators: true },
   { value: "maintenance", text: "maintenance", operators: true },
   { value: "price_list", text: "price lists", operators: true },
+  { value: "rule", text: "rules", operators: true },
   { value: "charge", text: "charges" },
   { value: "service", text: "configuration", operators: true },
 ];
@@ -53,6 +54,7 @@ const OF_TYPES: Readonly<Record<string, readonly string[]>> = {
   property: ["changed"],
   maintenance: ["created", "changed", "started", "ended", "deleted"],
   price_list: ["created"],
+  rule: ["created", "changed", "deleted"],
   charge: ["created"],
   budget: ["reached"],
   server: ["before_end", "kept"],

@@ -283,6 +283,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   maintenance: "maintenance",
   feed: "feed",
   price_list: "price list",
+  rule: "rule",
   charge: "charge",
   budget: "budget",
   subscription: "subscription",

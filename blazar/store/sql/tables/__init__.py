@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables, by noun. The migrations create them; a test compares the two."""
 
-from blazar.store.sql.tables.billing_tables import price_lists
+from blazar.store.sql.tables.billing_tables import price_lists, rules
 from blazar.store.sql.tables.columns import UTC_TIME, Id, LongText, UtcTime, metadata
 from blazar.store.sql.tables.journal_tables import journal, journal_numbering
 from blazar.store.sql.tables.lease_tables import (
@@ -38,7 +38,7 @@ from blazar.store.sql.tables.subscription_tables import delivery_failures, subsc
 
 __all__ = ["LEASE_ORDERS", "UTC_TIME", "Id", "LongText", "UtcTime", "metadata"]
 __all__ += ["capacity_days", "demand_days", "demand_seen", "usage_closed_days", "usage_days"]
-__all__ += ["findings", "price_lists"]
+__all__ += ["findings", "price_lists", "rules"]
 __all__ += ["carbon_hours", "host_hours"]
 __all__ += ["inventory_versions", "resource_capabilities", "resource_properties", "resources"]
 __all__ += ["allocations", "calendar_changes", "events", "leases", "managers", "outbox", "reservations"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of what leases cost."""
+"""Tables of what operators publish: what leases cost, and rules on when projects may have them."""
 
 from __future__ import annotations
 
@@ -20,4 +20,16 @@ price_lists = sa.Table(
     sa.Column("digest", sa.String(64), nullable=False),
     # The document as JSON.
     sa.Column("content", LongText, nullable=False),
+)
+
+rules = sa.Table(
+    "rules",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    # Each writing of any rule has a higher one than all before it.
+    sa.Column("revision", sa.Integer, nullable=False),
+    # The document as JSON.
+    sa.Column("content", LongText, nullable=False),
+    sa.Column("created_at", UTC_TIME, nullable=False),
+    sa.Column("updated_at", UTC_TIME),
 )

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of operators on when projects may have leases: opening hours, and gaps between leases. Pure values."""
