@@ -19,7 +19,7 @@ WANTED = 0.8
 def measure(mode: RepackMode, hosts: int, leases: int, seed: int, asked: int) -> dict[str, object]:
     """Return figures of the answers to so many requests more, in seconds of CPU each."""
     # Those that still fit into the last gaps have one or two hosts for a day.
-    days = round(leases * 2.5 / hosts * 1.5)
+    days = max(1, round(leases * 2.5 / hosts * 1.5))
     calendar = YearCalendar(RepackMode.OFF, hosts=make_hosts(hosts // 500))
     requests = _draw(random.Random(seed), days)
     made = 0

@@ -283,7 +283,9 @@ def test_the_size_of_an_allocation():
     whole = replace(allocation, per_instance=None)
     sent = []
     # A driver that names its parameters.
-    connection = SimpleNamespace(dialect=psycopg.dialect(), exec_driver_sql=lambda _, values: sent.append(values))
+    connection = SimpleNamespace(
+        dialect=psycopg.dialect(), exec_driver_sql=lambda _, values: sent.append(values), info={}
+    )
     allocation_writes.insert(connection, [allocation, whole], timedelta(0))
     ((first, second),) = ((values["per_instance_0"], values["per_instance_1"]) for values in sent)
     assert first.obj == {"MEMORY_MB": 2048, "VCPU": 4}

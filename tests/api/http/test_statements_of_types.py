@@ -34,15 +34,15 @@ REQUESTS: Mapping[str, tuple[ReservationRequest, ...]] = {
 
 
 STATEMENTS: Mapping[str, tuple[int, int, int, int]] = {
-    "addresses": (15, 21, 3, 15),
-    "networks": (14, 21, 2, 15),
-    "devices": (14, 22, 2, 16),
-    "things": (15, 22, 3, 16),
-    "units": (15, 22, 3, 16),
-    "volumes": (14, 21, 2, 21),
-    "servers": (15, 21, 2, 15),
-    "stack": (15, 21, 2, 15),
-    "stack of many": (21, 31, 8, 21),
+    "addresses": (14, 20, 3, 15),
+    "networks": (13, 20, 2, 15),
+    "devices": (13, 21, 2, 16),
+    "things": (14, 21, 3, 16),
+    "units": (14, 21, 3, 16),
+    "volumes": (13, 20, 2, 21),
+    "servers": (14, 20, 2, 15),
+    "stack": (14, 20, 2, 15),
+    "stack of many": (18, 28, 8, 21),
     "all": (20, 37, 12, 28),
 }
 """To create, prolong, find a time for, and delete. What reads a calendar does so once for each kind of resource.

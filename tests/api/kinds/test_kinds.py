@@ -309,7 +309,7 @@ def test_what_it_costs(http, world):
     assert looks.count("leases.verdict") == 2
     # Beside its booking: two looks of the request, one of this test, the details as they are then, and its start.
     asked = [text for text in look.texts if "end_reason" in text and "events.status" in text and "JOIN events" in text]
-    assert (len(asked), len(of_engine) > 0, scheduled.count) == (3, True, 15)
+    assert (len(asked), len(of_engine) > 0, scheduled.count) == (3, True, 14)
 
 
 def test_the_wait_looks_less_and_less_often():

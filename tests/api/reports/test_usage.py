@@ -231,7 +231,7 @@ def test_energy_is_cut_at_parts_and_rounded_once_in_each(world, http):
     ]
 
 
-@pytest.mark.parametrize("watts", [{}, {"idle": "180"}, {"idle": "420", "max": "180"}, {"idle": "1e9", "max": "x"}])
+@pytest.mark.parametrize("watts", [{}, {"idle": "180"}])
 def test_hosts_without_a_rating_that_can_be_have_no_energy(world, http, watts):
     if watts:
         for number in range(3):
