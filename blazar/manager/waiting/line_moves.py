@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from blazar.calendar.queue.values import Grant, GrantPart, QueuePlan, Waiter
@@ -19,6 +18,7 @@ from blazar.manager.booking.repacking import plan_first
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.queue.snapshot import QueueSnapshot, WaitingLease
 from blazar.model.base.errors import NotEnoughResources, StaleLease
+from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.leases.states import LeaseKind
 from blazar.model.resources.resource import HOST

@@ -10,7 +10,6 @@ and write nothing once another manager has taken the row over. Events are claime
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar
@@ -20,6 +19,7 @@ from sqlalchemy.engine import Connection
 
 from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost, StaleCalendar
+from blazar.model.base.values import dataclass
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import (
     accounts,

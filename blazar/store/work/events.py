@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
+from blazar.model.base.values import dataclass
 from blazar.model.leases.states import AWAITED_EVENTS, EventStatus
 from blazar.store.sql.tables import events, leases, reservations
 from blazar.store.sql.transactions import Transactions

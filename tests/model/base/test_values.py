@@ -6,10 +6,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, astuple, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
@@ -266,3 +268,11 @@ def test_threads_may_need_them_at_once():
         thread.join(60)
     assert {one.number for one in found} == set(range(8))
     assert set(found) == {Shared(number) for number in range(8)}
+
+
+def test_all_of_the_service_have_their_methods_written_late():
+    """A class of Python's own would cost each start its six methods."""
+    package = Path(values.__file__).parents[2]
+    own = re.compile(r"^from dataclasses import .*\bdataclass\b|^@dataclasses\.dataclass", re.MULTILINE)
+    found = {path for path in package.rglob("*.py") if own.search(path.read_text(encoding="utf-8"))}
+    assert {str(path.relative_to(package)) for path in found} <= {"model/base/values.py"}
