@@ -237,7 +237,12 @@ class _Count:
         return free
 
     def _count_lying(self, total: int) -> int:
-        """Return how many of so many free ones lie to each other as the demand asks."""
+        """Return how many of so many free ones lie to each other as the demand asks.
+
+        Where something in use is lost, that is the reason, whatever lies where.
+        """
+        if any(not self._can_keep(resource) for resource in self.held):
+            return total
         left = [resource for resource in self.left if self._count_room(resource)]
         left.sort(key=lambda resource: resource.id not in self.in_use)
         free = min(total, count_units(self.demand, left))

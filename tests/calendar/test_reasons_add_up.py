@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from blazar.calendar.openings import Budget
 from blazar.calendar.reasons import describe_requirement, explain_misfits, split_requirement
 from blazar.model.calendar.demand import Demand
+from blazar.model.calendar.topology import Together, Topology
 from blazar.model.resources.requirements import All, AnyOf, Comparison, Not
 from blazar.model.resources.resource import HOST
 from blazar.model.search.availability import StepCode
@@ -71,6 +72,16 @@ def test_what_is_in_use_and_booked_by_others_is_counted_once():
     assert one.message == (
         "5 hosts; 1 in use by the reservation and promised to others; 3 that cannot replace what is in use; 1 free"
     )
+
+
+def test_what_is_lost_in_use_is_the_reason_whatever_lies_where():
+    """A pair of hosts in one rack, of which one has failed and is not returned in time."""
+    hosts = (a_host(1, reservable=False, rack="r1"), a_host(2, rack="r1"))
+    pair = Demand(HOST, 2, 2, pinned=frozenset({1}), topology=Topology(Together("rack", size=2)))
+    stock = Stock(HOST, hosts, (Use(1, -9, -4, late=True),), (pair,))
+    check(stock, 1)
+    (why,) = explained(stock, 1)
+    assert why.message == "2 hosts; 1 in use by the reservation and promised to others; 1 free"
 
 
 def test_a_requirement_in_words_has_brackets_only_where_they_are_needed():
