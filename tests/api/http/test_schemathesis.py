@@ -32,6 +32,7 @@ from blazar.model.series.recurrence import LocalEnd
 from tests.api.conftest import app_of, with_leases
 from tests.manager.health.steps import ON_NODE_1
 from tests.prices import a_document
+from tests.rules import a_rule
 from tests.tables import new_sqlite
 from tests.world import NOON, ManualClock, World, a_host, a_series, device_request, segment_request
 from tests.world import host_request as host
@@ -139,6 +140,8 @@ class Fuzzed:
         told = {"url": "https://ci.example/x", "events": ["lease.*"]}
         subscription = self.app.test_client().post("/v1/subscriptions", json=told, headers=version).json["subscription"]
         prices = self.app.test_client().post("/v1/price-lists", json=a_document(), headers=version).json["price_list"]
+        asleep = {**a_rule(), "active": False}
+        self.app.test_client().put("/v1/rules/rack", json=asleep, headers=version)
         self._replaced = {
             "1b2c3d4e-0a1b-4c2d-8e3f-405162738495": lease.reservations[0].id,
             "9f0d0a3e-6f0e-4f57-9d0a-0e1f2a3b4c5d": lease.id,
