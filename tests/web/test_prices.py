@@ -187,7 +187,7 @@ def test_what_lasts_beyond_a_month_says_what_is_left_of_each(limited, page_of):
     # A refusal names the month, whatever the zone of the page is.
     refused = page.locator(".opening .refusal").first
     expect(refused).to_contain_text(
-        re.compile(r"the lease would take \d+ host hours in [A-Z][a-z]+ \d{4}, and of the 20")
+        re.compile(r"the lease would take [\d.]+ host hours in [A-Z][a-z]+ \d{4}, and of the 20")
     )
     edges = page.evaluate(
         "[...document.querySelectorAll('.opening')].map((one) => parseFloat(getComputedStyle(one).paddingLeft))"

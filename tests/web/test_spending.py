@@ -315,7 +315,8 @@ def test_an_operator_sees_the_month_and_the_budgets_by_project(demo, page_of):
     table = page.get_by_role("table", name=re.compile("^Statements of"))
     expect(table.locator("tbody tr")).to_have_count(sum(one["month"] == month for one in told))
     expect(page.get_by_role("region", name="Budgets by project").locator("tbody tr")).not_to_have_count(0)
-    table.get_by_role("link", name="physics").focus()
+    # On the first day of a month not every project has one.
+    table.get_by_role("link", name=next(one["project_id"] for one in told if one["month"] == month)).focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="Budget", exact=True)).to_be_visible()
     expect(page.get_by_role("region", name="Charges")).to_be_visible()
