@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 
 from blazar.calendar.counting import Run, intersect_runs
-from blazar.model.base.values import dataclass
 from blazar.model.rules.open_time import Span
 from blazar.model.rules.values import Gap, Hours, OpenAt
 
@@ -63,14 +62,6 @@ def find_last_end(hours: Hours, start: int, after: int, until: int) -> int | Non
         if end > after and end >= opened and find_fault(hours, (start, end), (start, after)) is None:
             return end
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class OtherLease:
-    """Another lease of the project: its window, and the series that it is an occurrence of."""
-
-    window: Span
-    series_id: str | None = None
 
 
 def follows_too_soon(gap: Gap, one: Span, other: Span) -> bool:

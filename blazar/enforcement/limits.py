@@ -198,7 +198,7 @@ class MaxConcurrentLeasesFilter(LimitFilter):
         others = find_peak(window, uses)
         if others + 1 > most:
             dates = find_other_dates(window, uses, most - 1)
-            raise Exceeded(self._limit.name, "leases", most, 1, others, _dates(dates)).make_denial(
+            raise Exceeded(self._limit.name, "leases", most, 1, others, list_dates(dates)).make_denial(
                 f"start_date, end_date: the project has {others} other {plural(others, 'lease')} at one time between "
                 f"{spell(window.start)} and {spell(window.end)}, and may have {most} at a time "
                 f"({self._limit.name}); {propose_dates(dates)}, or end one of them"
@@ -271,7 +271,7 @@ class MaxUnitsFilter(LimitFilter):
         left = max(0, most - used)
         if amount > left:
             dates = find_other_dates(window, uses, most - amount)
-            fits: Fits = {**({"amount": left} if left else {}), **_dates(dates)}
+            fits: Fits = {**({"amount": left} if left else {}), **list_dates(dates)}
             # Of more than all no other dates have room.
             fewer = f"for fewer, or {propose_dates(dates)}" if amount <= most else "for fewer"
             raise Exceeded(limit.name, name, most, amount, used, fits).make_denial(
@@ -354,7 +354,8 @@ def _start_exceeded(name: str, limit: timedelta, ahead: timedelta, now: datetime
     return Exceeded(name, "seconds", seconds(limit), seconds(ahead), fits={"start_date": zulu(now + limit)})
 
 
-def _dates(window: Window | None) -> Fits:
+def list_dates(window: Window | None) -> Fits:
+    """Return a window as what would fit; nothing if there is none."""
     return {} if window is None else {"start_date": zulu(window.start), "end_date": zulu(window.end)}
 
 

@@ -7,7 +7,7 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -23,13 +23,13 @@ from blazar.calendar.rules import (
     list_starts_apart,
 )
 from blazar.calendar.timeline import epoch, from_epoch
-from blazar.enforcement.limits import LimitFilter
+from blazar.enforcement.limits import LimitFilter, list_dates
 from blazar.enforcement.sentences import next_minute, propose_dates, span, spell
 from blazar.enforcement.values import Question
 from blazar.model.base.clock import later, zulu
 from blazar.model.base.window import Window
 from blazar.model.leases.lease import Lease
-from blazar.model.leases.limits import Exceeded, Fits
+from blazar.model.leases.limits import Exceeded
 from blazar.model.rules.open_time import Span
 from blazar.model.rules.values import BookingRule, Gap, Hours, RuleKind
 from blazar.model.use.resource_hours import UsageRecord
@@ -56,33 +56,16 @@ class RuleFilter(LimitFilter):
         current = question.current
         if current is None or not current.window.covers(question.wanted.window):
             for rule in self.list_concerned(question.wanted.lease):
-                self.check_rule(rule, question)
+                _check_rule(rule, question)
 
     def list_concerned(self, lease: Lease) -> Sequence[BookingRule]:
         """Return the rules that hold for a lease."""
         types = {reservation.resource_type for reservation in lease.asked_for}
         return [rule for rule in self.rules if rule.applies_to.includes(lease.project_id, types)]
 
-    def check_rule(self, rule: BookingRule, question: Question) -> None:
-        """Deny a lease at a time at which this rule does not allow it."""
-        raise NotImplementedError
-
-    def list_starts(self, rule: BookingRule, lease: Lease, usage: Sequence[UsageRecord], within: Run) -> list[Run]:
-        """Return the runs of starts at which this rule allows a lease of this length."""
-        raise NotImplementedError
-
 
 class HoursFilter(RuleFilter):
     """Denies leases that begin, end or last outside the opening hours of the site."""
-
-    def check_rule(self, rule: BookingRule, question: Question) -> None:
-        """Deny a lease with something in closed time that is not to be there."""
-        if isinstance(rule.terms, Hours):
-            _check_hours(rule, rule.terms, question)
-
-    def list_starts(self, rule: BookingRule, lease: Lease, usage: Sequence[UsageRecord], within: Run) -> list[Run]:
-        """Return the runs of starts at which nothing lies in closed time."""
-        return list_allowed_starts(rule.terms, _length(lease.window), *within) if isinstance(rule.terms, Hours) else []
 
 
 class GapFilter(RuleFilter):
@@ -95,18 +78,6 @@ class GapFilter(RuleFilter):
         gaps = [rule.terms.at_least for rule in self.rules if isinstance(rule.terms, Gap)]
         gap = timedelta(seconds=max(gaps, default=0))
         return Window(window.start - gap, later(window.end, gap))
-
-    def check_rule(self, rule: BookingRule, question: Question) -> None:
-        """Deny a lease that is too near to another one."""
-        if isinstance(rule.terms, Gap):
-            _check_gap(rule, rule.terms, question)
-
-    def list_starts(self, rule: BookingRule, lease: Lease, usage: Sequence[UsageRecord], within: Run) -> list[Run]:
-        """Return the runs of starts that are far enough from other leases."""
-        if not isinstance(rule.terms, Gap):
-            return []
-        others = _list_others(rule.terms, lease, None, usage)
-        return list_starts_apart(rule.terms, others, _length(lease.window), *within)
 
 
 def make_filters(rules: Iterable[BookingRule]) -> Sequence[RuleFilter]:
@@ -121,29 +92,41 @@ def list_starts(
     filters: Iterable[RuleFilter], lease: Lease, usage: Sequence[UsageRecord], first: datetime, last: datetime
 ) -> Sequence[Run]:
     """Return the first and the last of each run of starts, in a time, at which rules allow a lease of this length."""
-    found: list[Run] = [(epoch(first), epoch(last))]
+    whole: Run = (epoch(first), epoch(last))
+    found: list[Run] = [whole]
     for one in filters:
         for rule in one.list_concerned(lease):
-            found = intersect_runs(found, one.list_starts(rule, lease, usage, (epoch(first), epoch(last))))
+            found = intersect_runs(found, _list_starts(rule.terms, lease, usage, whole))
     return found
 
 
+def _check_rule(rule: BookingRule, question: Question) -> None:
+    match rule.terms:
+        case Hours() as hours:
+            _check_hours(rule, hours, question)
+        case Gap() as gap:
+            _check_gap(rule, gap, question)
+
+
+def _list_starts(terms: Hours | Gap, lease: Lease, usage: Sequence[UsageRecord], within: Run) -> list[Run]:
+    match terms:
+        case Hours():
+            return list_allowed_starts(terms, _length(lease.window), *within)
+        case Gap():
+            return list_starts_apart(terms, _list_others(terms, lease, None, usage), _length(lease.window), *within)
+
+
 def _check_hours(rule: BookingRule, hours: Hours, question: Question) -> None:
-    window, current = question.wanted.window, question.current
-    before = None if current is None else _span(current.window)
-    fault = find_fault(hours, _span(window), before)
+    window, had = question.wanted.window, None if question.current is None else question.current.window
+    fault = find_fault(hours, _span(window), None if had is None else _span(had))
     if fault is None:
         return
-    had = None if current is None else current.window
-    begun = had is not None and had.start <= question.now
-    fits: Fits = {}
-    advice = "shorten it"
-    other = None if begun else _find_window(hours, window, question.now)
-    if other is not None:
-        fits = {"start_date": zulu(other.start), "end_date": zulu(other.end)}
-        advice = propose_dates(other)
-    elif fault is not HoursFault.START and (end := _find_end(hours, window, had)) is not None:
-        fits, advice = {"end_date": zulu(end)}, f"choose another end, as {spell(end)}"
+    other = _find_window(question, lambda within: list_allowed_starts(hours, _length(window), *within))
+    fits, advice = list_dates(other), propose_dates(other)
+    if other is None:
+        advice = "shorten it"
+        if fault is not HoursFault.START and (end := _find_end(hours, window, had)) is not None:
+            fits, advice = {"end_date": zulu(end)}, f"choose another end, as {spell(end)}"
     zone = hours.open_time.zone
     field, told = {
         HoursFault.START: ("start_date", f"{spell(window.start)} is not in the opening hours"),
@@ -160,14 +143,17 @@ def _tell_across(hours: Hours) -> str:
     return f"a lease may last over closed time of {span(timedelta(seconds=hours.longest_across))} at most"
 
 
-def _find_window(hours: Hours, window: Window, now: datetime) -> Window | None:
-    """Return the first window of the same length, from this one on, that has no fault; None: none within a year."""
-    first = max(window.start, next_minute(now))
-    starts = list_allowed_starts(hours, _length(window), epoch(first), epoch(later(first, LOOK_AHEAD)))
-    if not starts:
+def _find_window(question: Question, list_runs: Callable[[Run], Sequence[Run]]) -> Window | None:
+    """Return the first window of the length that is asked for, at one of the starts within a time; None: there is none.
+
+    It is looked for within a year; a lease that has begun keeps its start.
+    """
+    window, current = question.wanted.window, question.current
+    if current is not None and current.window.start <= question.now:
         return None
-    start = from_epoch(starts[0][0])
-    return Window(start, later(start, window.duration))
+    first = max(window.start, next_minute(question.now))
+    runs = list_runs((epoch(first), epoch(later(first, LOOK_AHEAD))))
+    return Window(start := from_epoch(runs[0][0]), later(start, window.duration)) if runs else None
 
 
 def _find_end(hours: Hours, window: Window, before: Window | None) -> datetime | None:
@@ -183,22 +169,16 @@ def _check_gap(rule: BookingRule, gap: Gap, question: Question) -> None:
     near = [other for other in others if follows_too_soon(gap, _span(window), other)]
     if not near:
         return
-    begun = question.current is not None and question.current.window.start <= question.now
-    first = max(window.start, next_minute(question.now))
-    starts = [] if begun else _list_starts(gap, others, window, first)
-    dates = Window(start := from_epoch(starts[0][0]), later(start, window.duration)) if starts else None
-    fits: Fits = {} if dates is None else {"start_date": zulu(dates.start), "end_date": zulu(dates.end)}
+    # What is further away than the gap is not known: it is looked at when that start is asked for.
+    dates = _find_window(question, lambda within: list_starts_apart(gap, others, _length(window), *within))
     begins, ends = (spell(from_epoch(instant)) for instant in near[0])
-    denial = Exceeded(rule.name, "seconds", gap.at_least, _find_distance(_span(window), near[0]), fits=fits)
+    denial = Exceeded(
+        rule.name, "seconds", gap.at_least, _find_distance(_span(window), near[0]), fits=list_dates(dates)
+    )
     raise denial.make_denial(
         f"start_date, end_date: the project has a lease from {begins} to {ends}, and between it and the next lie "
         f"{span(timedelta(seconds=gap.at_least))} at least (rule {rule.name}); {propose_dates(dates)}"
     )
-
-
-def _list_starts(gap: Gap, others: Sequence[Span], window: Window, first: datetime) -> list[Run]:
-    # What is further away is not known: it is looked at when that start is asked for.
-    return list_starts_apart(gap, others, _length(window), epoch(first), epoch(later(first, LOOK_AHEAD)))
 
 
 def _find_distance(one: Span, other: Span) -> int:
