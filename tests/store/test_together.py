@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import psycopg._queries
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -11,9 +12,10 @@ from blazar.model.base.errors import StaleCalendar
 from blazar.model.calendar.allocations import AllocationPlan
 from blazar.store.booking import lease_writes
 from blazar.store.booking.commit import LeaseWrite
+from blazar.store.sql.engine import make_engine
 from blazar.store.sql.prepared import MOST_TOGETHER, ExpectedRows, update
 from blazar.store.sql.tables import events, leases
-from blazar.store.sql.transactions import Clash
+from blazar.store.sql.transactions import Clash, Transactions
 from blazar.store.store import Store
 from tests.statements import counted
 from tests.store.builders import NOON, a_host, a_lease, book, booked, generations, hours, promised
@@ -58,6 +60,29 @@ def test_a_booking_is_one_trip_where_that_can_be(store: Store, engine: Engine, s
     assert statements.count == 6
     assert len(statements.trips) == TRIPS.get(engine.dialect.name, 6)
     assert generations(store, made) == {id_: known + 1 for id_, known in plan.generations.items()}
+
+
+def test_the_driver_looks_through_the_text_of_a_booking_once(store: Store, monkeypatch: pytest.MonkeyPatch):
+    made = [a_host(store, number) for number in range(1, 9)]
+    booked(store, hours(24, 26), *made)
+    looked_through = []
+    # What it does not remember it asks this for.
+    monkeypatch.setattr(psycopg._queries, "_query2pg_nocache", lambda query, _: looked_through.append(query))
+    booked(store, hours(26, 28), *made)
+    assert not looked_through
+
+
+def test_what_a_server_has_prepared_stays_so_after_a_read(engine: Engine):
+    if engine.dialect.name != "postgresql":
+        pytest.skip("others prepare nothing")
+    own = make_engine(engine.url.render_as_string(hide_password=False))
+    transactions = Transactions(own)
+    for _ in range(7):
+        with transactions.reading() as connection:
+            names(connection)
+    prepared = "SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%leases%'"
+    assert len(transactions.select(sa.text(prepared))) == 1
+    own.dispose()
 
 
 @pytest.mark.parametrize("size", [1, 3, MOST_TOGETHER + 1])

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
@@ -30,6 +31,9 @@ KEPT = 512
 
 MOST_TOGETHER = 8
 """More rows than a lease usually has are sent one by one: their statement would be another for each number of them."""
+
+LONGEST, MOST_VALUES = 16384, 400
+"""Characters and values of a statement that psycopg remembers; a booking of a few hosts has a third of that."""
 
 Values = tuple[Any, ...] | dict[str, Any]
 """Parameters as a driver takes them: by place, or by name."""
@@ -176,14 +180,22 @@ def _send(connection: Connection) -> None:
     if len(mine) == 1:
         counts: Sequence[int] = [connection.exec_driver_sql(mine[0].text, mine[0].values).rowcount]
     else:
-        values = dict[str, Any]()
-        for number, write in enumerate(mine):
-            values.update({f"w{number}_{name}": value for name, value in write.values.items()})
-        text = _join(tuple([write.text for write in mine]), tuple([write.expected is not None for write in mine]))
+        text, names = _join(tuple([(write.text, tuple(write.values), write.expected is not None) for write in mine]))
+        values = dict(zip(names, chain.from_iterable([write.values.values() for write in mine]), strict=True))
         counts = connection.exec_driver_sql(text, values).one()
     for write, count in zip(mine, counts, strict=True):
         if write.expected is not None and count != write.expected.rows:
             raise write.expected.missed()
+
+
+def keep_long_statements() -> None:
+    """Have psycopg remember where the values of long statements are, too: it looks through their text each time.
+
+    It does so that many statements that are never sent again do not fill its memory; of these there are few.
+    """
+    from psycopg import _queries
+
+    _queries.MAX_CACHED_STATEMENT_LENGTH, _queries.MAX_CACHED_STATEMENT_PARAMS = LONGEST, MOST_VALUES
 
 
 def send_before(connection: Connection, *_: object) -> None:
@@ -193,15 +205,19 @@ def send_before(connection: Connection, *_: object) -> None:
 
 
 @lru_cache(KEPT)
-def _join(texts: tuple[str, ...], are_counted: tuple[bool, ...]) -> str:
-    """Return one statement that does what several do, and returns of each how many rows it has written, if counted."""
-    parts, counts = [], []
-    for number, (text, is_counted) in enumerate(zip(texts, are_counted, strict=True)):
+def _join(writes: tuple[tuple[str, tuple[str, ...], bool], ...]) -> tuple[str, tuple[str, ...]]:
+    """Return one statement that does what several do, and the names of all their values in it.
+
+    Of each there is the text, the names of its values, and whether the statement returns how many rows it has written.
+    """
+    parts, counts, names = list[str](), list[str](), list[str]()
+    for number, (text, given, is_counted) in enumerate(writes):
         own = _NAME.sub(rf"%(w{number}_\1)s", text)
         parts.append(f"w{number} AS (\n{own}{' RETURNING 1' if is_counted else ''}\n)")
         counts.append(f"(SELECT count(*) FROM w{number})" if is_counted else "0")
+        names += [f"w{number}_{name}" for name in given]
     separator = ",\n"
-    return f"WITH {separator.join(parts)}\nSELECT {', '.join(counts)}"
+    return f"WITH {separator.join(parts)}\nSELECT {', '.join(counts)}", tuple(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from blazar.observe import metrics
 from blazar.observe.spans import record_write
 from blazar.store.sql import state_log
 from blazar.store.sql.engine import WRITES, empty_write_ahead_log, make_read_engine, make_single_read_engine
-from blazar.store.sql.prepared import send_before, writes_together
+from blazar.store.sql.prepared import keep_long_statements, send_before, writes_together
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -71,6 +71,7 @@ class Transactions:
         self._together: Callable[[Connection], AbstractContextManager[Any]] = nullcontext
         if engine.dialect.name == "postgresql":
             self._together = writes_together
+            keep_long_statements()
             if not event.contains(engine, "before_cursor_execute", send_before):
                 event.listen(engine, "before_cursor_execute", send_before)
         self.journal_listeners: list[Callable[[], None]] = []
@@ -102,6 +103,9 @@ class Transactions:
         try:
             with (self._single if single else self._reading).connect() as connection:
                 yield connection
+                if not single:
+                    # After a rollback psycopg forgets what statements the server has prepared.
+                    connection.commit()
         except (SQLAlchemyError, PoolTimeout) as error:
             outcome = "failed"
             raise self._translate_error(error, self._unreadable) from error
