@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from blazar.calendar.timeline import Timeline, Use, add_cleaning_before
-from blazar.model.base.amounts import Amounts
+from blazar.model.base.amounts import NOTHING, Amounts
 from blazar.model.resources.resource import Resource
 
 Step = tuple[int, int]
@@ -40,7 +40,7 @@ class Fits:
         uses: list[Use] = [add_cleaning_before(use, timeline.cleaning) for use in timeline.uses.get(resource.id, ())]
         if late := timeline.late.get(resource.id):
             uses += [(start, timeline.now + 1, count, amounts) for start, _, count, amounts in late]
-        fit = resource.count_beside(Amounts(), self._per_instance)
+        fit = resource.count_beside(NOTHING, self._per_instance)
         steps = [(-NEVER, fit)]
         if not uses or not fit:
             return steps

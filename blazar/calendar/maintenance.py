@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
 from blazar.calendar.occupancy import Occupancy
 from blazar.model.base.amounts import Amounts
@@ -175,15 +174,9 @@ class _Board:
         if any(other.per_instance is None for other in met):
             return 0
         uses = [
-            (_instant(other.start), _instant(other.end), other.count, other.per_instance)
-            for other in met
-            if other.per_instance is not None
+            (other.start, other.end, other.count, other.per_instance) for other in met if other.per_instance is not None
         ]
         return Occupancy.of_uses((), {resource.id: uses} if uses else {}).count_free(resource, piece.per_instance)
-
-
-def _instant(at: int) -> datetime:
-    return datetime.fromtimestamp(min(at, 253402300799), UTC)
 
 
 @dataclass(slots=True)

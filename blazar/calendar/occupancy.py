@@ -6,23 +6,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from blazar.model.base.amounts import Amounts
+from blazar.model.base.amounts import NOTHING, Amounts
 from blazar.model.base.values import dataclass, field
 from blazar.model.base.window import Window
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.resources.resource import Resource
 
-Use = tuple[datetime, datetime, int, Amounts]
-"""A use of a part of a resource: start, end, count, and the amounts per instance."""
-
 R = TypeVar("R")
 T = TypeVar("T")
+Instant = TypeVar("Instant", int, datetime)
 
-Span = tuple[datetime, datetime, int]
+Use = tuple[Instant, Instant, int, Amounts]
+"""A use of a part of a resource: start, end, count, and the amounts per instance."""
+
+Span = tuple[Instant, Instant, int]
 """Start, end, and the amount that is taken."""
 
 
@@ -41,12 +41,16 @@ class Occupancy:
 
     @classmethod
     def of_uses(
-        cls, taken: Iterable[int], shared: Mapping[int, Sequence[Use]], room: Mapping[int, timedelta] | None = None
+        cls,
+        taken: Iterable[int],
+        shared: Mapping[int, Sequence[Use[Instant]]],
+        room: Mapping[int, timedelta] | None = None,
     ) -> Occupancy:
         """Build from the resources taken whole, and the uses of the shared ones by resource.
 
-        All uses overlap the window, and their instants are all aware or all naive. Uses are got from ``shared`` for the
-        resources that the search inspects, once for each: on a large calendar these are few, so it may parse them then.
+        All uses overlap the window, and the instants of a resource are of one kind: aware, naive, or seconds. Uses are
+        got from ``shared`` for the resources that the search inspects, once for each: on a large calendar these are
+        few, so it may parse them then.
         """
         return cls(frozenset(taken), _Peaks(shared), room or {})
 
@@ -57,7 +61,7 @@ class Occupancy:
         The caller may have extended the windows by the cleaning time.
         """
         taken: set[int] = set()
-        shared: dict[int, list[Use]] = defaultdict(list)
+        shared: dict[int, list[Use[datetime]]] = defaultdict(list)
         ends: dict[int, datetime] = {}
         starts: dict[int, datetime] = {}
         for a in allocations:
@@ -83,7 +87,7 @@ class Occupancy:
         """
         if resource.id in self.taken:
             return 0
-        return resource.count_beside(self.peaks.get(resource.id, Amounts()), per_instance)
+        return resource.count_beside(self.peaks.get(resource.id, NOTHING), per_instance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +162,10 @@ class Lazy(Mapping[int, T], Generic[R, T]):
         return len(self._raw)
 
 
-class _Peaks(Lazy[Sequence[Use], Amounts]):
+class _Peaks(Lazy[Sequence[Use[Any]], Amounts]):
     """The peaks of resources, each computed on first access."""
 
-    def __init__(self, uses: Mapping[int, Sequence[Use]]) -> None:
+    def __init__(self, uses: Mapping[int, Sequence[Use[Any]]]) -> None:
         super().__init__(uses)
         self._known: dict[int, Amounts] = {}
 
@@ -172,20 +176,20 @@ class _Peaks(Lazy[Sequence[Use], Amounts]):
         return known
 
 
-def _sum_peaks(uses: Sequence[Use]) -> Amounts:
+def _sum_peaks(uses: Sequence[Use[Instant]]) -> Amounts:
     """Return the highest sum of each class that is taken of a resource at any one instant."""
     first = uses[0][3]
     if all(per_instance is first or per_instance == first for _, _, _, per_instance in uses):
         # Usually all servers have one size: then it is enough to count servers.
-        return _multiply(first, _highest_sum([(start, end, count) for start, end, count, _ in uses]))
-    by_class: dict[str, list[Span]] = defaultdict(list)
+        return first.times(_highest_sum([(start, end, count) for start, end, count, _ in uses]))
+    by_class: dict[str, list[Span[Instant]]] = defaultdict(list)
     for start, end, count, per_instance in uses:
         for name, amount in per_instance:
             by_class[name].append((start, end, count * amount))
     return Amounts.of({name: _highest_sum(spans) for name, spans in by_class.items()})
 
 
-def _highest_sum(spans: list[Span]) -> int:
+def _highest_sum(spans: list[Span[Instant]]) -> int:
     """Return the highest sum of overlapping spans. Ends sort before starts, so that touching spans are not added."""
     if len(spans) == 1:
         return spans[0][2]
@@ -198,8 +202,3 @@ def _highest_sum(spans: list[Span]) -> int:
         if now > most:
             most = now
     return most
-
-
-@lru_cache(maxsize=1024)
-def _multiply(per_instance: Amounts, count: int) -> Amounts:
-    return per_instance.times(count)

@@ -12,7 +12,7 @@ from blazar.calendar.occupancy import Occupancy
 from blazar.calendar.openings import KindSearch
 from blazar.calendar.timeline import from_epoch
 from blazar.calendar.topology import count_units
-from blazar.model.base.amounts import Amounts
+from blazar.model.base.amounts import NOTHING
 from blazar.model.base.clock import spell
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.base.values import dataclass, field, replace
@@ -140,7 +140,7 @@ class _Count:
         self._remove(StepCode.DISABLED, lambda r: r.disabled, f"{of_them}disabled")
         self._remove(StepCode.FAILED, lambda r: not r.reservable, "failed")
         if (size := demand.per_instance) is not None:
-            self._remove(StepCode.TOO_SMALL, lambda r: not r.count_beside(Amounts(), size), "too small")
+            self._remove(StepCode.TOO_SMALL, lambda r: not r.count_beside(NOTHING, size), "too small")
         self._take_promised()
         self.free = self._count_free()
 

@@ -14,7 +14,7 @@ from heapq import nlargest
 from math import isfinite, log2
 
 from blazar.calendar.placement import Matching, list_eligible
-from blazar.model.base.amounts import Amounts
+from blazar.model.base.amounts import NOTHING
 from blazar.model.base.values import dataclass
 from blazar.model.calendar.demand import Demand
 from blazar.model.resources.resource import Resource
@@ -78,7 +78,7 @@ def _weigh_eligible(demand: Demand, matching: Matching) -> Mapping[int, float]:
     eligible = list_eligible(demand, matching)
     if demand.per_instance is None:
         return {r.id: 1.0 for r in eligible}
-    fits = ((r.id, r.count_beside(Amounts(), demand.per_instance)) for r in eligible)
+    fits = ((r.id, r.count_beside(NOTHING, demand.per_instance)) for r in eligible)
     return {id_: 1 / count for id_, count in fits if count}
 
 

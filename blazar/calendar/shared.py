@@ -7,11 +7,10 @@ is exact up to ``MOST_STEPS`` steps, and then fails as if nothing fitted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 
 from blazar.calendar.occupancy import Snapshot
-from blazar.model.base.amounts import Amounts
+from blazar.model.base.amounts import NOTHING, Amounts
 from blazar.model.base.values import dataclass
 from blazar.model.calendar.demand import Affinity, Demand
 from blazar.model.resources.resource import Resource
@@ -128,7 +127,7 @@ class SharedSearch:
             count = demand.kept.get(resource.id, 0)
             if demand.per_instance is not None and self._occupancy.count_free(resource, demand.per_instance) < count:
                 return True
-        total = self._used[resource.id] + self._occupancy.peaks.get(resource.id, Amounts())
+        total = self._used[resource.id] + self._occupancy.peaks.get(resource.id, NOTHING)
         return any(amount > resource.capacity.get(name) for name, amount in total)
 
     def _begin(self) -> None:
@@ -148,8 +147,7 @@ class SharedSearch:
             for resource in self._candidates[index]:
                 if not missing:
                     break
-                count = next(self._list_possible_counts(index, resource, missing))
-                if count:
+                if count := self._count_at_most(index, resource, missing):
                     self._take(index, resource, count)
                     missing -= count
             if missing:
@@ -207,12 +205,17 @@ class SharedSearch:
 
     def _list_possible_counts(self, index: int, resource: Resource, missing: int) -> Iterator[int]:
         """Return the counts that a resource may get, the largest first, and finally 0."""
-        fits = self._count_fitting(index, resource)
-        demand = self._demands[index]
+        most = self._count_at_most(index, resource, missing)
+        if self._demands[index].affinity is Affinity.TOGETHER:
+            return iter((most, 0) if most else (0,))
+        return iter(range(most, -1, -1))
+
+    def _count_at_most(self, index: int, resource: Resource, missing: int) -> int:
+        """Return the largest count that a resource may get: all that is missing or nothing if they stay together."""
+        fits, demand = self._count_fitting(index, resource), self._demands[index]
         if demand.affinity is Affinity.TOGETHER and not demand.whole:
-            return iter((missing, 0) if fits >= missing else (0,))
-        counts: Iterable[int] = range(min(missing, fits), 0, -1)
-        return chain(counts, (0,))
+            return missing if fits >= missing else 0
+        return min(missing, fits)
 
     def _count_fitting(self, index: int, resource: Resource) -> int:
         demand, given = self._demands[index], self._given[index]
@@ -224,7 +227,7 @@ class SharedSearch:
             return 0
         if demand.affinity is Affinity.APART and resource.id in given:
             return 0
-        used = self._occupancy.peaks.get(resource.id, Amounts())
+        used = self._occupancy.peaks.get(resource.id, NOTHING)
         if resource.id in self._used:
             used += self._used[resource.id]
         count = resource.count_beside(used, demand.per_instance)
@@ -235,7 +238,8 @@ class SharedSearch:
         if per_instance is None:
             self._whole.add(resource.id)
         else:
-            self._used[resource.id] = self._used.get(resource.id, Amounts()) + per_instance.times(count)
+            taken, used = per_instance.times(count), self._used.get(resource.id)
+            self._used[resource.id] = used + taken if used else taken
         self._given[index][resource.id] = self._given[index].get(resource.id, 0) + count
 
     def _give_back(self, index: int, resource: Resource, count: int) -> None:
@@ -267,7 +271,7 @@ def _sort_by_choice(
     wanted: dict[int, int] = {}
     for per_instance, found in shared:
         for resource in found:
-            if resource.count_beside(Amounts(), per_instance):
+            if resource.count_beside(NOTHING, per_instance):
                 wanted[resource.id] = wanted.get(resource.id, 0) + 1
     return [
         sorted(found, key=lambda r: (r.id not in d.preferred, wanted.get(r.id, 0))) if d.whole else found

@@ -197,21 +197,16 @@ class _Instants(Lazy[int, datetime]):
         return from_epoch(self._raw[resource_id])
 
 
-class CleanedUses(Lazy[Sequence[Use], Sequence[occupancy.Use]]):
+class CleanedUses(Lazy[Sequence[Use], Sequence[occupancy.Use[int]]]):
     """The uses of shared resources, each with the cleaning before it."""
 
     def __init__(self, uses: Mapping[int, Sequence[Use]], cleaning: int) -> None:
         super().__init__(uses)
         self._cleaning = cleaning
 
-    def __getitem__(self, resource_id: int) -> Sequence[occupancy.Use]:
-        return [
-            (from_epoch(start), from_epoch(end), count, amounts)
-            for start, end, count, amounts in (
-                add_cleaning_before(use, self._cleaning) for use in self._raw[resource_id]
-            )
-            if amounts is not None
-        ]
+    def __getitem__(self, resource_id: int) -> Sequence[occupancy.Use[int]]:
+        cleaned = (add_cleaning_before(use, self._cleaning) for use in self._raw[resource_id])
+        return [(start, end, count, amounts) for start, end, count, amounts in cleaned if amounts is not None]
 
 
 def add_cleaning_before(use: Use, cleaning: int) -> Use:

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from blazar.model.base.values import dataclass
+
+_Items = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,7 @@ class Amounts:
     A class that is not named has the amount 0; an amount is never negative.
     """
 
-    items: tuple[tuple[str, int], ...] = ()
+    items: _Items = ()
 
     def __post_init__(self) -> None:
         if any(amount < 0 for _, amount in self.items):
@@ -56,7 +59,7 @@ class Amounts:
 
     def times(self, count: int) -> Amounts:
         """Return ``count`` times these amounts."""
-        return Amounts.of({name: amount * count for name, amount in self.items})
+        return _multiply(self, count)
 
     def times_within(self, capacity: Amounts, used: Amounts) -> int:
         """Return how many times these amounts fit into ``capacity`` minus ``used``.
@@ -65,4 +68,19 @@ class Amounts:
         """
         if not self.items:
             raise ValueError("amounts that are all zero fit infinitely often")
-        return max(0, min((capacity.get(name) - used.get(name)) // amount for name, amount in self.items))
+        return _count_within(self.items, capacity.items, used.items)
+
+
+NOTHING = Amounts()
+
+
+# Of thousands of hosts most are alike, and full in the same way: a search asks the same things of each.
+@lru_cache(maxsize=1024)
+def _multiply(amounts: Amounts, count: int) -> Amounts:
+    return Amounts.of({name: amount * count for name, amount in amounts.items})
+
+
+@lru_cache(maxsize=8192)
+def _count_within(size: _Items, capacity: _Items, used: _Items) -> int:
+    there, gone = dict(capacity), dict(used)
+    return max(0, min((there.get(name, 0) - gone.get(name, 0)) // amount for name, amount in size))

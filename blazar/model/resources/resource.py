@@ -174,10 +174,10 @@ class Resource:
 
     def count_beside(self, used: Amounts, per_instance: Amounts) -> int:
         """Return how many such instances fit beside what is used; 0 if one instance would break a limit."""
-        if self.limits and not all(
-            self.limits[name].allows(amount) for name, amount in per_instance.items if name in self.limits
-        ):
-            return 0
+        for name, amount in per_instance.items if self.limits else ():
+            limit = self.limits.get(name)
+            if limit is not None and not limit.allows(amount):
+                return 0
         return per_instance.times_within(self.capacity, used)
 
     def is_open_to(self, project_id: str) -> bool:

@@ -185,7 +185,7 @@ class _LazyInstants(Lazy[str, datetime]):
         return datetime.fromisoformat(self._raw[resource_id])
 
 
-class _LazyUses(Lazy[Sequence[AnyRow], Sequence[Use]]):
+class _LazyUses(Lazy[Sequence[AnyRow], Sequence[Use[datetime]]]):
     """The uses that conflict with a use of a span, by resource, each for that time; parsed when they are read."""
 
     def __init__(self, rows: Mapping[int, Sequence[AnyRow]], span: Window, cleaning: timedelta) -> None:
@@ -193,8 +193,8 @@ class _LazyUses(Lazy[Sequence[AnyRow], Sequence[Use]]):
         self._begin, self._end = _naive(span.start), _naive(span.end)
         self._cleaning = cleaning
 
-    def __getitem__(self, resource_id: int) -> Sequence[Use]:
-        uses: list[Use] = []
+    def __getitem__(self, resource_id: int) -> Sequence[Use[datetime]]:
+        uses: list[Use[datetime]] = []
         instant = datetime.fromisoformat
         for _, starts_at, blocks_until, count, per_instance in self._raw[resource_id]:
             start, end = instant(starts_at) - self._cleaning, instant(blocks_until)
