@@ -7,9 +7,9 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from blazar.clouds.outgoing.posting import ask_each
 from blazar.clouds.ports.hooks import HookAction, HookAnswer, HookCall, HookResult, Hooks
 from blazar.clouds.ports.power import MachinePower, PowerReading, PowerRef
+from blazar.clouds.side_by_side import ask_each
 from blazar.model.base.clock import Clock
 from blazar.model.base.errors import BlazarError, CloudRefused, InvalidInput
 from blazar.model.base.json_text import Json

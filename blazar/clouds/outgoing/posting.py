@@ -16,12 +16,10 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import SplitResult
 
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
@@ -41,10 +39,6 @@ FAILURES = (OSError, http.client.HTTPException, ValueError)
 
 CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 """What a call fails with by a connection that the other side has closed since the last one."""
-
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
 
 
 class NotAllowed(Exception):
@@ -291,19 +285,6 @@ def connect_first(found: Sequence[tuple[Any, ...]], deadline: float) -> socket.s
             continue
         return wire
     raise failure
-
-
-def ask_each(items: Mapping[str, Item], ask: Callable[[Item], Answer], *, callers: int) -> Mapping[str, Answer]:
-    """Return an answer for each item, by its key; at most ``callers`` are asked at a time.
-
-    An error of ``ask`` is raised when the calls that have begun are over.
-    """
-    if len(items) < 2:
-        return {key: ask(item) for key, item in items.items()}
-    with ThreadPoolExecutor(min(callers, len(items)), thread_name_prefix="ask-each") as pool:
-        # Each thread has the deadline and the request id of this one.
-        asked = {key: pool.submit(copy_context().run, ask, item) for key, item in items.items()}
-        return {key: answer.result() for key, answer in asked.items()}
 
 
 def describe_error(error: Exception) -> str:

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 from oslo_config import cfg
 
 from blazar.clouds.outgoing.addresses import Allowed, TargetNames
-from blazar.clouds.outgoing.posting import Poster, ask_each
+from blazar.clouds.outgoing.posting import Poster
 from blazar.clouds.ports.power import MachinePower, PowerReading, PowerRef, by_id
 from blazar.clouds.redfish.client import Bmc, BmcSilent, RedfishClient
 from blazar.clouds.redfish.options import SECTION, CredentialsSource
+from blazar.clouds.side_by_side import ask_each
 from blazar.context import check_change, current
 from blazar.model.base.clock import monotonic
 from blazar.model.base.errors import BlazarError, CloudRefused, CloudUnavailable, InvalidInput

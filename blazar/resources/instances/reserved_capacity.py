@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from blazar.clouds.ports import Cloud
 from blazar.clouds.ports.compute import Aggregate, AggregateList, Server
 from blazar.clouds.ports.placement import CLASS_PREFIX, reservation_id_of
+from blazar.clouds.side_by_side import ask_each, side_by_side
 from blazar.model.base.errors import Conflict, NotFound
 from blazar.model.base.reasons import spell_count
 from blazar.model.base.values import dataclass, field, replace
@@ -23,7 +24,7 @@ from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.resource import Resource
 from blazar.resources.contract.parameters import not_among, service_names
 from blazar.resources.contract.values import Task
-from blazar.resources.hosts.aggregates.freepool import Freepool, NotInFreepool
+from blazar.resources.hosts.aggregates.freepool import HOSTS_AT_A_TIME, Freepool, NotInFreepool
 from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.pci_aliases import NO_ALIASES, PciAliases
 from blazar.resources.hosts.preemptibles import Preemptibles
@@ -87,13 +88,14 @@ class CapacityEnsurer:
 
         ``access`` False leaves that to the caller. Raises Conflict if capacity to remove is in use, and NotAtHand.
         """
-        group, affinity = self._ensure_flavor_and_group(task, template, starting=starting)
-        # Read once, and late: in a burst of starts the list of all aggregates takes longest.
-        aggregates = self._compute.aggregates()
+        (group, affinity), aggregates = side_by_side(
+            lambda: self._ensure_flavor_and_group(task, template, starting=starting), self._compute.aggregates
+        )
         found = aggregates.named(task.reservation.id)
         aggregate = self._ensure_aggregate(task, found, affinity)
         self._ensure_capacity(task, aggregate, aggregates)
-        left = sum(self._preemptibles.make_room(resource) for resource in task.resources)
+        by_id = {str(resource.id): resource for resource in task.resources}
+        left = sum(ask_each(by_id, self._preemptibles.make_room, callers=HOSTS_AT_A_TIME).values())
         uncleaned = {r.name: self._preemptibles.count_uncleaned(r) for r in task.resources} if starting else {}
         opened = Opened(_cloud_ids_of(task, group, aggregate), left, {host: n for host, n in uncleaned.items() if n})
         if access and not opened.missing:
@@ -267,8 +269,11 @@ class CapacityEnsurer:
         hosts = service_names(task.resources)
         self._freepool.share_hosts(aggregate, hosts=hosts, aggregates=aggregates)
         inventory = self._inventory(task)
-        for resource in task.resources:
-            inventory.ensure_total(resource, task.counts[resource.id])
+        ask_each(
+            {str(resource.id): resource for resource in task.resources},
+            lambda resource: inventory.ensure_total(resource, task.counts[resource.id]),
+            callers=HOSTS_AT_A_TIME,
+        )
         leaving = [host for host in aggregate.hosts if host not in hosts]
         for host, hypervisor in self._hypervisor_names(leaving).items():
             if not inventory.delete_inventory(hypervisor):

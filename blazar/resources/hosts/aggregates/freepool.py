@@ -6,16 +6,54 @@ Reservations of instances share its hosts: these stay in it, and are in the aggr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
-from blazar.clouds.ports.compute import Aggregate, AggregateList, Compute, Hypervisor
+from blazar.clouds.ports.compute import Aggregate, AggregateList, Compute, Hypervisor, Server
+from blazar.clouds.side_by_side import ask_each
 from blazar.model.base.errors import CloudUnavailable, NotFound
-from blazar.model.base.reasons import ReasonCode
+from blazar.model.base.reasons import Cause, ReasonCode, joint_cause, spell_count
+from blazar.model.base.values import dataclass, field
+from blazar.model.resources.resource import Resource
+from blazar.resources.contract.parameters import by_service
 from blazar.resources.hosts.aggregates.membership import AggregateMembership, AggregateNames
+from blazar.resources.hosts.preemptibles import is_preemptible
+
+T = TypeVar("T")
+
+HOSTS_AT_A_TIME = 16
+"""Hosts of one reservation that are worked on at the same time."""
+
+NAMED_IN_REASON = 3
+"""How many of the waiting hosts a reason names."""
 
 
 class HostWaits(CloudUnavailable):
     """One host cannot be assigned yet; others can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What is unfinished: how many preemptible servers are being deleted, and why other hosts wait, by service name."""
+
+    evicted: int = 0
+    waiting: Mapping[str, HostWaits] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """Return the reason for operators."""
+        more = len(self.waiting) - NAMED_IN_REASON
+        texts = [wait.message for wait in self.waiting.values()][:NAMED_IN_REASON]
+        named_hosts = [*texts, *([f"{more} more hosts wait"] if more > 0 else [])]
+        return "; ".join(
+            [f"{spell_count(self.evicted, 'preemptible server')} being deleted"] * bool(self.evicted) + named_hosts
+        )
+
+    def cause(self, resources: Iterable[Resource]) -> Cause:
+        """Return what everybody may know of it; ``resources`` are the hosts."""
+        waiting = by_service(resources, self.waiting)
+        evicting = Cause(ReasonCode.RESOURCE_NOT_READY)
+        return joint_cause([evicting, *(wait.cause.at(id_) for id_, wait in waiting.items())])
 
 
 class NotInFreepool(NotFound):
@@ -85,7 +123,7 @@ class Freepool:
         self.check_all_in_freepool(missing, aggregate, aggregates)
         for host in missing:
             self.check_in_freepool(host, aggregate, aggregates)
-            self._members.add_host(aggregate, host)
+        for_each(missing, lambda host: self._members.add_host(aggregate, host))
 
     def stop_sharing_hosts(self, aggregate: Aggregate, *, hosts: Iterable[str]) -> None:
         """Ensure that hosts are not in an aggregate that shares them with others."""
@@ -115,3 +153,19 @@ class Freepool:
             ).because(ReasonCode.PREVIOUS_USER_NOT_LEFT)
         if host not in self._members.freepool(aggregates).hosts:
             raise NotInFreepool((host,), self._names.freepool)
+
+
+def check_preemptible(host: str, servers: Iterable[Server]) -> None:
+    """Raise HostWaits if servers on a host are not preemptible: no other server is deleted to make room."""
+    others = [server for server in servers if not is_preemptible(server)]
+    if others:
+        belong = "belongs" if len(others) == 1 else "belong"
+        raise HostWaits(
+            f"host {host} runs {spell_count(len(others), 'server')} that {belong} to no reservation, as "
+            f"{others[0].id}; move or delete them",
+        ).because(ReasonCode.SERVER_IN_THE_WAY)
+
+
+def for_each(hosts: Iterable[str], call: Callable[[str], T]) -> Mapping[str, T]:
+    """Return what calls return for hosts, by host; several of them at the same time."""
+    return ask_each({host: host for host in hosts}, call, callers=HOSTS_AT_A_TIME)

@@ -20,18 +20,23 @@ stays closed to them until it is in its zone again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from blazar.clouds.ports.compute import Aggregate, AggregateList, Compute, MigrationState, Server
+from blazar.clouds.side_by_side import side_by_side
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
-from blazar.model.base.reasons import Cause, ReasonCode, joint_cause, spell_count
-from blazar.model.base.values import dataclass, field
-from blazar.model.resources.resource import Resource
-from blazar.resources.contract.parameters import by_service
-from blazar.resources.hosts.aggregates.freepool import Freepool, HostWaits, NotInFreepool
+from blazar.model.base.reasons import Cause, ReasonCode, spell_count
+from blazar.resources.hosts.aggregates.freepool import (
+    Freepool,
+    HostWaits,
+    NotInFreepool,
+    Unfinished,
+    check_preemptible,
+    for_each,
+)
 from blazar.resources.hosts.aggregates.membership import AggregateMembership, AggregateNames
 from blazar.resources.hosts.lending import HostLending, list_guests
-from blazar.resources.hosts.preemptibles import is_preemptible
 
 LOG = logging.getLogger(__name__)
 
@@ -41,33 +46,6 @@ FORMER_ZONE = "blazar:zone:"
 CLOSED = "blazar:closed:"
 """Prefix of the key in the freepool's metadata by which a host is closed to new preemptible servers; the value is the
 id of the reservation that it is assigned to or returned from."""
-
-NAMED_IN_REASON = 3
-"""How many of the waiting hosts a reason names."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """What is unfinished: how many preemptible servers are being deleted, and why other hosts wait, by service name."""
-
-    evicted: int = 0
-    waiting: Mapping[str, HostWaits] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str:
-        """Return the reason for operators."""
-        more = len(self.waiting) - NAMED_IN_REASON
-        texts = [wait.message for wait in self.waiting.values()][:NAMED_IN_REASON]
-        named_hosts = [*texts, *([f"{more} more hosts wait"] if more > 0 else [])]
-        return "; ".join(
-            [f"{spell_count(self.evicted, 'preemptible server')} being deleted"] * bool(self.evicted) + named_hosts
-        )
-
-    def cause(self, resources: Iterable[Resource]) -> Cause:
-        """Return what everybody may know of it; ``resources`` are the hosts."""
-        waiting = by_service(resources, self.waiting)
-        evicting = Cause(ReasonCode.RESOURCE_NOT_READY)
-        return joint_cause([evicting, *(wait.cause.at(id_) for id_, wait in waiting.items())])
 
 
 class ReservationAggregates:
@@ -143,21 +121,16 @@ class ReservationAggregates:
         Nova no longer has them), and Conflict if a host that has to leave runs servers.
         """
         wanted = tuple(hosts)
-        aggregates = self._compute.aggregates()
+        aggregates, busy = side_by_side(self._compute.aggregates, partial(self._find_busy, wanted))
         freepool = self._members.freepool(aggregates)
         aggregate = aggregates.named(reservation_id)
         if aggregate is None or self._owner_of(aggregate) != project_id:
             aggregate = self.ensure_aggregate(reservation_id, project_id=project_id)
-        evicted = 0
-        waiting: dict[str, HostWaits] = {}
-        lost: dict[str, str] = {}
-        for host in wanted:
-            try:
-                evicted += self._assign_host(host, aggregate, freepool, aggregates)
-            except HostWaits as wait:
-                waiting[host] = wait
-            except NotInFreepool as error:
-                lost |= error.reasons
+        assign = partial(self._assign_host, aggregate=aggregate, freepool=freepool, aggregates=aggregates, busy=busy)
+        found = for_each(wanted, assign)
+        evicted = sum(left for left in found.values() if isinstance(left, int))
+        waiting = {host: wait for host, wait in found.items() if isinstance(wait, HostWaits)}
+        lost = [host for host, error in found.items() if isinstance(error, NotInFreepool)]
         if lost:
             raise NotInFreepool(lost, self._names.freepool)
         leaving = [host for host in aggregate.hosts if host not in wanted]
@@ -209,11 +182,9 @@ class ReservationAggregates:
 
     def _empty_hosts(self, aggregate: Aggregate, aggregates: AggregateList, hosts: frozenset[str] | None) -> int:
         leaving = aggregate.hosts if hosts is None else tuple(host for host in aggregate.hosts if host in hosts)
-        left = 0
-        occupied: dict[str, Sequence[Server]] = {}
-        for host in leaving:
-            occupied[host] = self._compute.servers_on(host)
-            left += self.confirm_moves_from(host)
+        looks = for_each(leaving, self._look_at)
+        occupied = {host: servers for host, (servers, _) in looks.items()}
+        left = sum(moving for _, moving in looks.values())
         if any(occupied.values()):
             if hosts is None:
                 self._close_to_new_servers(aggregate)
@@ -232,6 +203,10 @@ class ReservationAggregates:
         if self._return_hosts(aggregate, leaving, aggregates, hosts) and hosts is None:
             self._members.delete_aggregate(aggregate)
         return 0
+
+    def _look_at(self, host: str) -> tuple[Sequence[Server], int]:
+        """Return the servers on a host, and how many are still moving away from it."""
+        return self._compute.servers_on(host), self.confirm_moves_from(host)
 
     def _check_empty(self, host: str, aggregate: Aggregate, *, project_id: str | None = None) -> frozenset[str]:
         """Raise Conflict if servers keep a host from leaving its aggregate; return those to which a project lent it."""
@@ -265,21 +240,24 @@ class ReservationAggregates:
         # Nova adds no host with servers to a zone, and preemptible ones boot as soon as it is in the freepool alone.
         if closing := {CLOSED + host: aggregate.name for host in former if CLOSED + host not in freepool.metadata}:
             self._compute.set_aggregate_metadata(freepool.id, closing)
-        out = True
-        for host in leaving:
-            if host not in freepool.hosts:
-                self._members.add_host_if_known(freepool, host)
-            # Nova also refuses if a server was booted in between; the host stays in both until that is gone.
-            out = self._members.remove_host_if_known(aggregate, host) and out
+        out = for_each(leaving, partial(self._return_host, aggregate=aggregate, freepool=freepool))
         others = [a for a in aggregates if a.id != aggregate.id]
-        home = [host for host, ids in former.items() if self._return_to_former_zone(host, ids, others)]
+        back = for_each(former, lambda host: self._return_to_former_zone(host, former[host], others))
+        home = [host for host, is_back in back.items() if is_back]
         if opened := {CLOSED + host: None for host in home if closed[host] == aggregate.name}:
             self._compute.set_aggregate_metadata(freepool.id, opened)
-        done = out and len(home) == len(former)
+        done = all(out.values()) and len(home) == len(former)
         if home and not (done and hosts is None):
             # The aggregate remains, and must not keep a former zone that the operator may change from now on.
             self._compute.set_aggregate_metadata(aggregate.id, {FORMER_ZONE + host: None for host in home})
         return done
+
+    def _return_host(self, host: str, *, aggregate: Aggregate, freepool: Aggregate) -> bool:
+        """Move a host to the freepool; return False for one that Nova no longer knows."""
+        if host not in freepool.hosts:
+            self._members.add_host_if_known(freepool, host)
+        # Nova also refuses if a server was booted in between; the host stays in both until that is gone.
+        return self._members.remove_host_if_known(aggregate, host)
 
     def _close_to_new_servers(self, aggregate: Aggregate) -> None:
         """Close an ending reservation to new servers: remove the metadata that the scheduler filter requires."""
@@ -287,14 +265,39 @@ class ReservationAggregates:
         if keys:
             self._compute.set_aggregate_metadata(aggregate.id, keys)
 
-    def _assign_host(self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: AggregateList) -> int:
-        """Ensure that one host is in the aggregate; return how many preemptible servers are still being deleted."""
+    def _find_busy(self, hosts: Iterable[str]) -> frozenset[str]:
+        """Return those of the hosts that have servers."""
+        found = for_each(hosts, self._compute.servers_on)
+        return frozenset(host for host, servers in found.items() if servers)
+
+    def _assign_host(
+        self,
+        host: str,
+        *,
+        aggregate: Aggregate,
+        freepool: Aggregate,
+        aggregates: AggregateList,
+        busy: Collection[str],
+    ) -> int | HostWaits | NotInFreepool:
+        """Ensure that one host is in the aggregate; return how many preemptible servers are still being deleted.
+
+        Or why it is not. A host that was not ``busy`` while the aggregates were read needs no other look.
+        """
+        try:
+            return self._move_host(host, aggregate, freepool, aggregates, is_busy=host in busy)
+        except (HostWaits, NotInFreepool) as error:
+            return error
+
+    def _move_host(
+        self, host: str, aggregate: Aggregate, freepool: Aggregate, aggregates: AggregateList, *, is_busy: bool
+    ) -> int:
         closed = CLOSED + host in freepool.metadata
         if host not in aggregate.hosts:
             self._freepool.check_in_freepool(host, aggregate, aggregates)
-            servers = self._compute.servers_on(host)
+            # Read again: what was there may be that of a reservation that has left the host since.
+            servers = self._compute.servers_on(host) if is_busy else ()
             if servers:
-                self._check_preemptible(host, servers)
+                check_preemptible(host, servers)
                 if not closed:
                     self._compute.set_aggregate_metadata(freepool.id, {CLOSED + host: aggregate.name})
                     closed = True
@@ -318,15 +321,6 @@ class ReservationAggregates:
         if closed:
             self._compute.set_aggregate_metadata(freepool.id, {CLOSED + host: None})
         return 0
-
-    def _check_preemptible(self, host: str, servers: Sequence[Server]) -> None:
-        others = [server for server in servers if not is_preemptible(server)]
-        if others:
-            belong = "belongs" if len(others) == 1 else "belong"
-            raise HostWaits(
-                f"host {host} runs {spell_count(len(others), 'server')} that {belong} to no reservation, as "
-                f"{others[0].id}; move or delete them",
-            ).because(ReasonCode.SERVER_IN_THE_WAY)
 
     def _reopen_to_preemptibles(
         self, reservation_id: str, aggregates: AggregateList, hosts: frozenset[str] | None
