@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lease with many hosts needs of the cloud is asked side by side, so that it is no later than one of one host."""
+"""What a lease with many hosts needs of the cloud is asked side by side, so that it is no later than one with one."""
 
 from __future__ import annotations
 
