@@ -160,10 +160,15 @@ class Enforcement:
         self._with_longer_usage = tuple(rule for rule in filters if isinstance(rule, NeedsLongerUsage))
         self._occasions = frozenset(occasion for rule in filters for occasion in rule.occasions)
 
-    def list_starts(self, lease: Lease, use: ProjectUse | None, first: datetime, last: datetime) -> Sequence[Run]:
-        """Return the runs of starts, in a time, at which rules of operators allow a lease of this length."""
+    def list_starts(
+        self, lease: Lease, kinds: Collection[str], use: ProjectUse | None, first: datetime, last: datetime
+    ) -> Sequence[Run]:
+        """Return the runs of starts, in a time, at which rules of operators allow a lease of this length.
+
+        ``kinds`` are those of which it takes resources.
+        """
         filters = () if self.exempts(lease.project_id) else self._of_rules
-        return list_starts(filters, lease, () if use is None else use.usage, first, last)
+        return list_starts(filters, lease, kinds, () if use is None else use.usage, first, last)
 
     def stated_limits(self, project_id: str) -> tuple[StatedLimit, ...]:
         """Return the limits on leases of a project that the filters state; none for a project that is exempt."""

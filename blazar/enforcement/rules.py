@@ -7,7 +7,7 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -89,14 +89,22 @@ def make_filters(rules: Iterable[BookingRule]) -> Sequence[RuleFilter]:
 
 
 def list_starts(
-    filters: Iterable[RuleFilter], lease: Lease, usage: Sequence[UsageRecord], first: datetime, last: datetime
+    filters: Iterable[RuleFilter],
+    lease: Lease,
+    kinds: Collection[str],
+    usage: Sequence[UsageRecord],
+    first: datetime,
+    last: datetime,
 ) -> Sequence[Run]:
-    """Return the first and the last of each run of starts, in a time, at which rules allow a lease of this length."""
+    """Return the first and the last of each run of starts, in a time, at which rules allow a lease of this length.
+
+    ``kinds`` are those of which it takes resources.
+    """
     whole: Run = (epoch(first), epoch(last))
     found: list[Run] = [whole]
     for one in filters:
         for rule in one.list_concerned(lease):
-            found = intersect_runs(found, _list_starts(rule.terms, lease, usage, whole))
+            found = intersect_runs(found, _list_starts(rule.terms, lease, kinds, usage, whole))
     return found
 
 
@@ -108,12 +116,14 @@ def _check_rule(rule: BookingRule, question: Question) -> None:
             _check_gap(rule, gap, question)
 
 
-def _list_starts(terms: Hours | Gap, lease: Lease, usage: Sequence[UsageRecord], within: Run) -> list[Run]:
+def _list_starts(
+    terms: Hours | Gap, lease: Lease, kinds: Collection[str], usage: Sequence[UsageRecord], within: Run
+) -> list[Run]:
     match terms:
         case Hours():
             return list_allowed_starts(terms, _length(lease.window), *within)
         case Gap():
-            return list_starts_apart(terms, _list_others(terms, lease, None, usage), _length(lease.window), *within)
+            return list_starts_apart(terms, _list_others(terms, lease, kinds, usage), _length(lease.window), *within)
 
 
 def _check_hours(rule: BookingRule, hours: Hours, question: Question) -> None:
@@ -186,17 +196,17 @@ def _find_distance(one: Span, other: Span) -> int:
     return max(0, following[0] - first[1])
 
 
-def _list_others(gap: Gap, lease: Lease, kinds: set[str] | None, usage: Sequence[UsageRecord]) -> list[Span]:
+def _list_others(gap: Gap, lease: Lease, kinds: Collection[str], usage: Sequence[UsageRecord]) -> list[Span]:
     """Return the windows of other leases that a gap counts, one of each; occurrences of the same series are none.
 
-    ``kinds`` are those of which the lease takes resources; None: any may be.
+    ``kinds`` are those of which the lease takes resources.
     """
     series = None if lease.series is None else lease.series.series_id
     found: dict[str, Span] = {}
     for record in usage:
         if record.lease_id == lease.id or (series is not None and record.series_id == series):
             continue
-        if gap.same_kind and kinds is not None and record.kind not in kinds:
+        if gap.same_kind and record.kind not in kinds:
             continue
         start, end = _span(record.window)
         known = found.get(record.lease_id, (start, end))

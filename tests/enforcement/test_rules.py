@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -161,9 +162,34 @@ class TestGaps:
         enforcement = holding(self.GAP, a_rule())
         use = ProjectUse("physics", 1, (), usage=(self.had(-2, 8),))
         lease = a_view(hours(1, 3)).lease
-        runs = enforcement.list_starts(lease, use, NOON, NOON + 48 * HOUR)
+        runs = enforcement.list_starts(lease, {"host"}, use, NOON, NOON + 48 * HOUR)
         # Until 18:00 on the first day it would lie within what the project has already.
         shown = [(f"{datetime.fromtimestamp(at, UTC):%d %H:%M:%S}") for run in runs for at in run]
         assert shown == ["01 12:00:00", "01 17:59:59", "02 08:00:00", "02 17:59:59", "03 06:00:00", "03 12:00:00"]
         assert enforcement.needs_use
         assert enforcement.usage_window(hours(1, 3)) == hours(-11, 15)
+
+    @pytest.mark.parametrize("same", ["kind", "any"])
+    @pytest.mark.parametrize("seed", range(20))
+    def test_starts_are_those_at_which_a_booking_is_granted(self, seed, same):
+        chance = random.Random(seed)
+        gap = a_rule("gap", at_least=f"PT{chance.randint(1, 9)}H", over=f"PT{chance.randint(1, 3)}H", same=same)
+        usage = tuple(
+            UsageRecord(f"other-{number}", chance.choice(("host", "floatingip")), hours(start, start + length))
+            for number in range(4)
+            for start, length in [(chance.randint(-8, 56), chance.randint(1, 6))]
+        )
+        enforcement, length = holding(gap), chance.randint(1, 6)
+        granted = [start for start in range(49) if self.is_granted(enforcement, start, length, usage)]
+        use = ProjectUse("physics", 1, (), usage=usage)
+        lease = a_view(hours(0, length)).lease
+        runs = enforcement.list_starts(lease, {"host"}, use, NOON, NOON + 48 * HOUR)
+        begin = int(NOON.timestamp())
+        assert [s for s in range(49) if any(a <= begin + 3600 * s <= b for a, b in runs)] == granted
+
+    def is_granted(self, enforcement, start: int, length: int, usage) -> bool:
+        try:
+            enforcement.check(self.asked(start, start + length, *usage), {})
+        except UsageDenied:
+            return False
+        return True

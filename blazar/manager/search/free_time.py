@@ -129,7 +129,7 @@ class FreeTime:
     def list_allowed(self, window: Window, last_start: datetime) -> Sequence[Run]:
         """Return the runs of starts, from that of a window on, at which rules allow a lease of its length."""
         lease = replace(self.lease, window=window)
-        return self.limits.enforcement.list_starts(lease, self.limits.use, window.start, last_start)
+        return self.limits.enforcement.list_starts(lease, self.kinds, self.limits.use, window.start, last_start)
 
     def free_window(self, opening: Opening, length: timedelta) -> FreeWindow:
         """Return an opening with what enforcement objects to."""
