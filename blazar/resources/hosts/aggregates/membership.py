@@ -86,6 +86,13 @@ class AggregateMembership:
             return False
         return True
 
+    def return_host(self, host: str, *, aggregate: Aggregate, freepool: Aggregate) -> bool:
+        """Move a host to the freepool; return False for one that Nova no longer knows."""
+        if host not in freepool.hosts:
+            self.add_host_if_known(freepool, host)
+        # Nova also refuses if a server was booted in between; the host stays in both until that is gone.
+        return self.remove_host_if_known(aggregate, host)
+
     def delete_aggregate(self, aggregate: Aggregate) -> None:
         """Ensure that an aggregate is gone."""
         try:

@@ -20,7 +20,7 @@ stays closed to them until it is in its zone again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from blazar.clouds.ports.compute import Aggregate, AggregateList, Compute, MigrationState, Server
@@ -121,12 +121,12 @@ class ReservationAggregates:
         Nova no longer has them), and Conflict if a host that has to leave runs servers.
         """
         wanted = tuple(hosts)
-        aggregates, busy = side_by_side(self._compute.aggregates, partial(self._find_busy, wanted))
+        aggregates, seen = side_by_side(self._compute.aggregates, lambda: for_each(wanted, self._compute.servers_on))
         freepool = self._members.freepool(aggregates)
         aggregate = aggregates.named(reservation_id)
         if aggregate is None or self._owner_of(aggregate) != project_id:
             aggregate = self.ensure_aggregate(reservation_id, project_id=project_id)
-        assign = partial(self._assign_host, aggregate=aggregate, freepool=freepool, aggregates=aggregates, busy=busy)
+        assign = partial(self._assign_host, aggregate=aggregate, freepool=freepool, aggregates=aggregates, seen=seen)
         found = for_each(wanted, assign)
         evicted = sum(left for left in found.values() if isinstance(left, int))
         waiting = {host: wait for host, wait in found.items() if isinstance(wait, HostWaits)}
@@ -182,7 +182,7 @@ class ReservationAggregates:
 
     def _empty_hosts(self, aggregate: Aggregate, aggregates: AggregateList, hosts: frozenset[str] | None) -> int:
         leaving = aggregate.hosts if hosts is None else tuple(host for host in aggregate.hosts if host in hosts)
-        looks = for_each(leaving, self._look_at)
+        looks = for_each(leaving, lambda host: (self._compute.servers_on(host), self.confirm_moves_from(host)))
         occupied = {host: servers for host, (servers, _) in looks.items()}
         left = sum(moving for _, moving in looks.values())
         if any(occupied.values()):
@@ -203,10 +203,6 @@ class ReservationAggregates:
         if self._return_hosts(aggregate, leaving, aggregates, hosts) and hosts is None:
             self._members.delete_aggregate(aggregate)
         return 0
-
-    def _look_at(self, host: str) -> tuple[Sequence[Server], int]:
-        """Return the servers on a host, and how many are still moving away from it."""
-        return self._compute.servers_on(host), self.confirm_moves_from(host)
 
     def _check_empty(self, host: str, aggregate: Aggregate, *, project_id: str | None = None) -> frozenset[str]:
         """Raise Conflict if servers keep a host from leaving its aggregate; return those to which a project lent it."""
@@ -240,7 +236,7 @@ class ReservationAggregates:
         # Nova adds no host with servers to a zone, and preemptible ones boot as soon as it is in the freepool alone.
         if closing := {CLOSED + host: aggregate.name for host in former if CLOSED + host not in freepool.metadata}:
             self._compute.set_aggregate_metadata(freepool.id, closing)
-        out = for_each(leaving, partial(self._return_host, aggregate=aggregate, freepool=freepool))
+        out = for_each(leaving, partial(self._members.return_host, aggregate=aggregate, freepool=freepool))
         others = [a for a in aggregates if a.id != aggregate.id]
         back = for_each(former, lambda host: self._return_to_former_zone(host, former[host], others))
         home = [host for host, is_back in back.items() if is_back]
@@ -252,23 +248,11 @@ class ReservationAggregates:
             self._compute.set_aggregate_metadata(aggregate.id, {FORMER_ZONE + host: None for host in home})
         return done
 
-    def _return_host(self, host: str, *, aggregate: Aggregate, freepool: Aggregate) -> bool:
-        """Move a host to the freepool; return False for one that Nova no longer knows."""
-        if host not in freepool.hosts:
-            self._members.add_host_if_known(freepool, host)
-        # Nova also refuses if a server was booted in between; the host stays in both until that is gone.
-        return self._members.remove_host_if_known(aggregate, host)
-
     def _close_to_new_servers(self, aggregate: Aggregate) -> None:
         """Close an ending reservation to new servers: remove the metadata that the scheduler filter requires."""
         keys = {key: None for key in aggregate.metadata if not key.startswith(FORMER_ZONE)}
         if keys:
             self._compute.set_aggregate_metadata(aggregate.id, keys)
-
-    def _find_busy(self, hosts: Iterable[str]) -> frozenset[str]:
-        """Return those of the hosts that have servers."""
-        found = for_each(hosts, self._compute.servers_on)
-        return frozenset(host for host, servers in found.items() if servers)
 
     def _assign_host(
         self,
@@ -277,14 +261,14 @@ class ReservationAggregates:
         aggregate: Aggregate,
         freepool: Aggregate,
         aggregates: AggregateList,
-        busy: Collection[str],
+        seen: Mapping[str, Sequence[Server]],
     ) -> int | HostWaits | NotInFreepool:
         """Ensure that one host is in the aggregate; return how many preemptible servers are still being deleted.
 
-        Or why it is not. A host that was not ``busy`` while the aggregates were read needs no other look.
+        Or why it is not. A host of which no servers were ``seen`` while the aggregates were read needs no other look.
         """
         try:
-            return self._move_host(host, aggregate, freepool, aggregates, is_busy=host in busy)
+            return self._move_host(host, aggregate, freepool, aggregates, is_busy=bool(seen[host]))
         except (HostWaits, NotInFreepool) as error:
             return error
 
