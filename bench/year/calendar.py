@@ -40,6 +40,7 @@ class YearCalendar:
     hosts: Sequence[Resource] = field(default_factory=make_hosts)
     _ranked: Sequence[Resource] = ()
     _ranked_at: int = -DAY
+    _class_of: dict[int, object] = field(default_factory=dict)
     _sought: Counter[int] = field(default_factory=Counter)
     _requirements: Sequence[Requirement] = field(default_factory=make_requirements)
     _eligible: dict[Requirement, list[Resource]] = field(default_factory=dict)
@@ -91,7 +92,7 @@ class YearCalendar:
     def _find(self, requirement: Requirement) -> list[Resource]:
         if requirement not in self._eligible:
             ids = self._classes(requirement)
-            self._eligible[requirement] = [host for host in self._ranked if host.properties["class"] in ids]
+            self._eligible[requirement] = [host for host in self._ranked if self._class_of[host.id] in ids]
         return self._eligible[requirement]
 
     def _classes(self, requirement: Requirement) -> set[str]:
@@ -102,6 +103,7 @@ class YearCalendar:
         if self.now < self._ranked_at + DAY:
             return
         self._ranked_at = self.now
+        self._class_of = {host.id: host.properties["class"] for host in self.hosts}
         self._eligible.clear()
         self._ranked = self.hosts
         sought = [Sought(Demand(HOST, 1, 1, self._requirements[n]), hours) for n, hours in self._sought.items()]
@@ -140,13 +142,14 @@ class YearCalendar:
         return WholeNeed(request.count, hosts, most=request.count)
 
     def _repack(self, request: YearRequest, needs: list[WholeNeed], *, write: bool = True) -> Repack | NotRepacked:
-        begin, spent = time.thread_time(), time.thread_time() + LONGEST_SEARCH
-        window = request.start, request.end
-        limits = RepackLimits(is_spent=lambda: time.thread_time() > spent)
-        found = repack(RepackProblem(window, needs, *self._movable(window)), limits)
+        begin, window = time.thread_time(), (request.start, request.end)
+        problem = RepackProblem(window, needs, *self._movable(window))
+        # What reads and writes is not of the search, in the service as here.
+        spent = time.thread_time() + LONGEST_SEARCH
+        found = repack(problem, RepackLimits(is_spent=lambda: time.thread_time() > spent))
         self.seconds["search"].append(time.thread_time() - begin)
         if isinstance(found, NotRepacked):
-            self.counts["proven" if found.proof else "not_proven"] += write
+            self.counts["proven" if found.proof else "too_many" if found.leases else "not_proven"] += write
         elif write:
             self.counts["repacked"] += bool(found.moves)
             self.counts["moved"] += len({move.piece.lease_id for move in found.moves})
@@ -165,19 +168,15 @@ class YearCalendar:
         for piece in every:
             if not piece.meets((first, last)):
                 continue
-            group = piece.group
-            if self.mode is RepackMode.EQUAL:
-                group = f"{group} {self._class_of(piece.resource_id)}"
+            like = self._class_of[piece.resource_id] if self.mode is RepackMode.EQUAL else None
+            group = piece.group if like is None else f"{piece.group} {like}"
             if group not in choices:
                 known = self._find(self._requirements[int(piece.group)])
-                like = self._class_of(piece.resource_id) if self.mode is RepackMode.EQUAL else None
-                choices[group] = frozenset(h.id for h in known if like in (None, h.properties["class"]))
-            inside = first <= piece.start and piece.end <= last
-            pieces.append(replace(piece, movable=inside and piece.start >= self.now + NOTICE, group=group))
+                choices[group] = frozenset(h.id for h in known if like in (None, self._class_of[h.id]))
+            movable = first <= piece.start >= self.now + NOTICE and piece.end <= last
+            lease, host = piece.lease_id, piece.resource_id
+            pieces.append(PromisedPiece(lease, lease, host, piece.start, piece.end, movable=movable, group=group))
         return pieces, choices
-
-    def _class_of(self, host: int) -> str:
-        return str(self.hosts[host - 1].properties["class"])
 
     def _add(self, piece: PromisedPiece) -> None:
         insort(self.on[piece.resource_id], piece, key=_START)

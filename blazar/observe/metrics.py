@@ -95,8 +95,9 @@ BOOKING_RETRIES = Count(
 )
 REPACKINGS = Count(
     "repackings_total",
-    "Searches for hosts that others leave, for what would be refused: found, proven that there is no way, or neither.",
-    _outcome("found", "proven", "not_proven"),
+    "Searches for hosts that others leave, for what would be refused: found, proven that there is no way, "
+    "found one that moves too many leases, or none of it.",
+    _outcome("found", "proven", "too_many", "not_proven"),
 )
 REPACK_DURATION = Spread(
     "repack_duration_seconds", "How long a search for hosts that others leave took, with what it read."

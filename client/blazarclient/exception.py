@@ -124,7 +124,8 @@ class Conflict(BlazarClientException):
 class NotEnoughResources(Conflict):
     """Not all that is asked for is free; ``faults[0].data`` has reasons and alternatives, if the service explains.
 
-    Its ``proof`` says whether no arrangement of all leases would have room: ``full_at`` an instant, or ``not_proven``.
+    Its ``proof`` says whether no arrangement of all leases would have room: ``full_at`` an instant, ``no_arrangement``
+    at all, one with ``too_many_moves`` of others, or ``not_proven``.
     """
 
 

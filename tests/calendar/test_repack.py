@@ -15,7 +15,16 @@ from blazar.calendar.maintenance import PromisedPiece
 from blazar.calendar.repack.board import NOWHERE, RepackBoard
 from blazar.calendar.repack.in_use import HostsInUse
 from blazar.calendar.repack.search import repack
-from blazar.calendar.repack.values import FullAt, NotRepacked, Repack, RepackLimits, RepackProblem, WholeNeed
+from blazar.calendar.repack.values import (
+    FullAt,
+    HostPrice,
+    NoArrangement,
+    NotRepacked,
+    Repack,
+    RepackLimits,
+    RepackProblem,
+    WholeNeed,
+)
 from blazar.model.base.amounts import Amounts
 
 CASES = int(os.environ.get("BLAZAR_CASES", "150"))
@@ -41,16 +50,34 @@ def where(found: Repack | NotRepacked) -> Mapping[str, int]:
     return {move.piece.lease_id.removeprefix("l-"): move.to for move in found.moves}
 
 
-def is_proved(problem: RepackProblem, proof: FullAt) -> bool:
+def choice_of(problem: RepackProblem, piece: PromisedPiece) -> frozenset[int]:
+    found = problem.choices.get(piece.group, frozenset())
+    moves = piece.movable and piece.per_instance is None and piece.resource_id in found
+    return found if moves else frozenset([piece.resource_id])
+
+
+def is_paid(problem: RepackProblem, proof: NoArrangement) -> bool:
+    """Check a proof by prices as a reader would: all pay for the cheapest host, and that is more than all cost."""
+    prices = [(host, price.at, price.price) for price in proof.prices for host in price.hosts]
+
+    def pays(hosts: frozenset[int], start: int, end: int) -> int:
+        return min(sum(price for on, at, price in prices if on == host and start <= at < end) for host in hosts)
+
+    paid = sum(pays(choice_of(problem, piece), piece.start, piece.end) for piece in problem.pieces)
+    paid += sum(pays(frozenset([host]), *span) for host, spans in problem.closed.items() for span in spans)
+    for need in problem.needs:
+        paid += sum(pays(frozenset([host]), *problem.window) for host in need.pinned)
+        if need.count > len(need.pinned):
+            paid += (need.count - len(need.pinned)) * pays(need.hosts - need.pinned, *problem.window)
+    return min(price for *_, price in prices) > 0 and paid > sum(price for *_, price in prices)
+
+
+def is_proved(problem: RepackProblem, proof: FullAt | NoArrangement) -> bool:
     """Check a proof as a reader would: count what can be nowhere else, and what is asked for."""
+    if isinstance(proof, NoArrangement):
+        return is_paid(problem, proof)
     at, hosts = proof.at, proof.hosts
-
-    def choice(piece: PromisedPiece) -> frozenset[int]:
-        found = problem.choices.get(piece.group, frozenset())
-        moves = piece.movable and piece.per_instance is None and piece.resource_id in found
-        return found if moves else frozenset([piece.resource_id])
-
-    taken = [piece for piece in problem.pieces if piece.start <= at < piece.end and choice(piece) <= hosts]
+    taken = [p for p in problem.pieces if p.start <= at < p.end and choice_of(problem, p) <= hosts]
     shut = [host for host, spans in problem.closed.items() if host in hosts and any(s <= at < e for s, e in spans)]
     pinned = [host for need in problem.needs for host in need.pinned if host in hosts]
     asked = sum(need.count - len(need.pinned) for need in problem.needs if need.hosts - need.pinned <= hosts)
@@ -142,7 +169,17 @@ def test_no_more_leases_move_than_allowed():
     pieces = [a_piece(f"{host}", host, 150, 160) for host in (1, 2)]
     problem = a_problem(pieces, a_need(2, [1, 2]))
     assert len(where(repack(problem))) == 2
-    assert repack(problem, RepackLimits(leases=1)) == NotRepacked()
+    assert repack(problem, RepackLimits(leases=1)) == NotRepacked(leases=2)
+
+
+def test_two_classes_that_are_full_at_two_instants_have_no_room_for_all_of_the_time():
+    """Only who may not leave its half counts: host 1 is taken in the morning, and 2 in the afternoon."""
+    pieces = [a_piece("a", 1, 110, 120, group="low"), a_piece("b", 2, 150, 160, group="high")]
+    problem = a_problem(pieces, a_need(1, [1, 2]), low=(1,), high=(2,))
+    found = repack(problem)
+    assert found == NotRepacked(NoArrangement((HostPrice(frozenset({1}), 110, 1), HostPrice(frozenset({2}), 150, 1))))
+    assert is_proved(problem, found.proof)
+    assert where(repack(a_problem(pieces, a_need(1, [1, 2]), low=(1, 2), high=(2,)))) == {"a": 2}
 
 
 def test_a_search_that_takes_too_long_has_no_answer():

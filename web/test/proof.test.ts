@@ -15,6 +15,8 @@ test("a full instant is said in the zone of the page, and that nothing was found
     proofInWords({ ...full, promised: 1, asked: 1 }, "UTC", NOW),
     /^1 of .* is taken .*, and 1 more is needed/,
   );
+  assert.match(proofInWords({ code: "no_arrangement" }, "UTC", NOW), /^However other leases/);
+  assert.match(proofInWords({ code: "too_many_moves", moves_others: 59 }, "UTC", NOW), /59 other leases got/);
   assert.match(proofInWords({ code: "not_proven" }, "UTC", NOW), /^No way was found/);
 });
 

@@ -145,8 +145,9 @@ _FULL: Json = an_object(
         "hosts": NUMBER,
         "promised": {**NUMBER, "description": "held then by leases that can have no other hosts"},
         "asked": {**NUMBER, "description": "needed of them besides"},
+        "moves_others": {**NUMBER, "description": "leases that would get other hosts, where that is more than may"},
     },
-    optional=("at", "hosts", "promised", "asked"),
+    optional=("at", "hosts", "promised", "asked", "moves_others"),
 )
 _PROOF: Json = {
     "anyOf": [_FULL, {"type": "null"}],

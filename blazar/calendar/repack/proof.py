@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hall's condition at single instants: whether what is there and what is needed can be on different hosts.
+"""Hall's condition: whether what is there and what is needed can be on different hosts, at each instant and for a time.
 
 At one instant that is a flow between choices and classes of hosts. What is there is a flow already; each unit that is
 needed is added along an augmenting path. If there is none, all that the search has met is full, of units that can be
-nowhere else: that is the proof (Hall, 1935; Ford and Fulkerson, 1956).
+nowhere else: that is the proof (Hall, 1935; Ford and Fulkerson, 1956). What is needed stays on its host for the whole
+window, so that of each class no more than what is free at its fullest instant is of use, whenever that is.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from blazar.calendar.repack.board import NOWHERE, RepackBoard
-from blazar.calendar.repack.values import FullAt
+from blazar.calendar.repack.board import NOWHERE, RepackBoard, RepackUnit
+from blazar.calendar.repack.values import FullAt, HostPrice, NoArrangement
 from blazar.model.base.values import dataclass, field
 
 
-def find_proof(board: RepackBoard) -> FullAt | None:
-    """Return the first instant of the window at which hosts are full, whatever is moved; None if there is none.
+def find_proof(board: RepackBoard) -> FullAt | NoArrangement | None:
+    """Return why there is no room, whatever is moved: the first full instant, or one for each class; None if neither.
 
     What is needed is nowhere on the board.
     """
@@ -25,6 +26,12 @@ def find_proof(board: RepackBoard) -> FullAt | None:
     placed = [unit for unit in board.units if board.host_of(unit) in board.class_of]
     placed = sorted((u for u in placed if u.start < end and start < u.end), key=lambda unit: unit.start)
     wanted = Counter(unit.choice for units in board.needed for unit in units if unit.choice is not None)
+    return _find_full(board, placed, wanted) or _find_fullest(board, placed, wanted)
+
+
+def _find_full(board: RepackBoard, placed: Sequence[RepackUnit], wanted: Mapping[int, int]) -> FullAt | None:
+    """Return the first instant at which hosts are full; ``placed`` is what meets the window, by start."""
+    start = board.window[0]
     instants = sorted({start, *(unit.start for unit in placed if unit.start > start)})
     by_end = sorted(placed, key=lambda unit: unit.end)
     begun = over = 0
@@ -42,6 +49,27 @@ def find_proof(board: RepackBoard) -> FullAt | None:
             hosts = frozenset(host for class_ in classes for host in board.classes[class_])
             return FullAt(at, hosts, moment.count_bound(classes), asked)
     return None
+
+
+def _find_fullest(board: RepackBoard, placed: Sequence[RepackUnit], wanted: Mapping[int, int]) -> NoArrangement | None:
+    """Return the proof that classes are too full, each at an instant of its own, for what is needed all the time.
+
+    Only what cannot leave its class counts.
+    """
+    moment, fullest = _Moment(board), [board.window[0]] * len(board.classes)
+    there: list[list[RepackUnit]] = [[] for _ in board.classes]
+    for unit in placed:
+        class_ = board.class_of[board.host_of(unit)]
+        if unit.choice is None or board.classes_of[unit.choice] == (class_,):
+            there[class_] = [other for other in there[class_] if other.end > unit.start]
+            there[class_].append(unit)
+            free = len(board.classes[class_]) - len(there[class_])
+            if free < moment.free[class_]:
+                moment.free[class_], fullest[class_] = free, max(board.window[0], unit.start)
+    full = moment.find_full(wanted)
+    if full is None:
+        return None
+    return NoArrangement(tuple(HostPrice(frozenset(board.classes[c]), fullest[c], 1) for c in sorted(full[0])))
 
 
 @dataclass(slots=True)

@@ -33,10 +33,12 @@ def repack(problem: RepackProblem, limits: RepackLimits | None = None) -> Repack
     none without need.
     """
     limits = limits or RepackLimits()
-    board = RepackBoard(problem)
-    proof = find_proof(board)
+    problem = problem.drop_far()
+    # What does not meet the window proves nothing, and is most of it.
+    proof = find_proof(RepackBoard(problem.drop_others()))
     if proof is not None:
         return NotRepacked(proof)
+    board = RepackBoard(problem)
     search = _RepackSearch(board, limits)
     try:
         if not search.place_needed():
@@ -44,8 +46,9 @@ def repack(problem: RepackProblem, limits: RepackLimits | None = None) -> Repack
     except _Spent:
         return NotRepacked()
     moves = tuple(board.moves)
-    if len({move.piece.lease_id for move in moves}) > limits.leases:
-        return NotRepacked()
+    leases = len({move.piece.lease_id for move in moves})
+    if leases > limits.leases:
+        return NotRepacked(leases=leases)
     hosts = [frozenset(map(board.host_of, units)) for units in board.needed]
     return Repack(tuple(_add_free(problem, board, hosts)), moves)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
 from blazar.calendar.maintenance import PromisedPiece, Span
-from blazar.model.base.values import dataclass, field
+from blazar.model.base.values import dataclass, field, replace
 
 
 class RepackMode(StrEnum):
@@ -62,6 +62,19 @@ class RepackProblem:
     choices: Mapping[str, frozenset[int]]
     closed: Mapping[int, Sequence[Span]] = field(default_factory=dict)
 
+    def drop_far(self) -> RepackProblem:
+        """Return it with no more than what is on hosts that matter: those needed, and where what is there may go."""
+        hosts = frozenset().union(*(need.hosts | need.pinned for need in self.needs))
+        left = list(self.choices.values())
+        while more := [choice for choice in left if not hosts.isdisjoint(choice)]:
+            hosts = hosts.union(*more)
+            left = [choice for choice in left if hosts.isdisjoint(choice)]
+        return replace(self, pieces=[piece for piece in self.pieces if piece.resource_id in hosts])
+
+    def drop_others(self) -> RepackProblem:
+        """Return it with no more than what meets the window."""
+        return replace(self, pieces=[piece for piece in self.pieces if piece.meets(self.window)])
+
 
 def _never() -> bool:
     return False
@@ -107,7 +120,36 @@ class FullAt:
 
 
 @dataclass(frozen=True, slots=True)
-class NotRepacked:
-    """No way was found: with the proof that there is none, or without."""
+class HostPrice:
+    """What each of some hosts costs at an instant, in a proof by prices."""
 
-    proof: FullAt | None = None
+    hosts: frozenset[int]
+    at: int
+    price: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoArrangement:
+    """The proof that no arrangement holds it all, though at each single instant one does.
+
+    If all that is promised and needed pays ``prices`` for its time on the cheapest of the hosts that it may have, it
+    pays more than all hosts together cost. Without prices no way was left when all were tried.
+    """
+
+    prices: tuple[HostPrice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotRepacked:
+    """No way was found: with the proof that there is none, or without.
+
+    ``leases`` are how many would get other hosts in one that was found, where that is more than may.
+    """
+
+    proof: FullAt | NoArrangement | None = None
+    leases: int = 0
+
+    @property
+    def full(self) -> FullAt | None:
+        """Return the instant at which hosts are full, if that is the proof."""
+        return self.proof if isinstance(self.proof, FullAt) else None

@@ -11,11 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from blazar.calendar.repack.values import (
-    FullAt,
-    NotRepacked,
-    RepackMode,
-)
+from blazar.calendar.repack.values import NotRepacked, RepackMode
 from blazar.calendar.timeline import from_epoch
 from blazar.manager.booking.booking import PlacementRequest, Selectable, plan_allocations
 from blazar.manager.booking.host_search import HostSearch, RepackedPlan, open_search
@@ -89,7 +85,7 @@ def plan_moves(
         search = open_search(runtime, lease, mine, selectable, now, window)
         found = _note_outcome(search, window, search.find(window))
     if isinstance(found, NotRepacked):
-        refused.proof = make_proof(found.proof)
+        refused.proof = make_proof(found)
         return None
     others = [request for request in requests if request.demand.kind != HOST]
     if found is None or not others:
@@ -219,13 +215,16 @@ def tell_moved(runtime: Runtime, moved: Iterable[LeaseWrite]) -> None:
 def _name_outcome(found: RepackedPlan | NotRepacked) -> str:
     if isinstance(found, RepackedPlan):
         return "found"
-    return "not_proven" if found.proof is None else "proven"
+    if found.proof is not None:
+        return "proven"
+    return "too_many" if found.leases else "not_proven"
 
 
-def make_proof(full: FullAt | None) -> RefusalProof | None:
+def make_proof(found: NotRepacked) -> RefusalProof | None:
     """Return what a refusal proves, without names; None if no host would do, which other reasons say better."""
+    full = found.full
     if full is None:
-        return RefusalProof()
+        return RefusalProof(None, found.proof is not None, found.leases)
     if not full.hosts:
         return None
     return RefusalProof(FullInstant(from_epoch(full.at), len(full.hosts), full.promised, full.asked))

@@ -272,7 +272,7 @@ class AvailabilityService:
             openings=openings[: question.limit],
         )
         if question.explain and isinstance(made, NotRepacked):
-            answer = replace(answer, proof=make_proof(made.proof))
+            answer = replace(answer, proof=make_proof(made))
         return self._explained(answer, question, free_time, times, moves=moves, moved=moved)
 
     def _explained(

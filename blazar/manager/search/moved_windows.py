@@ -132,7 +132,7 @@ class MovedWindows:
                 return self._extend(found, last, latest)
             if found is None:
                 return None
-            at = self._find_next_start(at, found.proof)
+            at = self._find_next_start(at, found.full)
         return None
 
     def _extend(self, opening: FreeWindow, last: datetime, latest: datetime) -> FreeWindow:
@@ -158,10 +158,10 @@ class MovedWindows:
             found = self.look(Window(window.start, end))
             if isinstance(found, FreeWindow):
                 return found
-            if found is None or found.proof is None:
+            if found is None or found.full is None:
                 return None
             # At that instant all is full: what ends before it, and is clean by then, may have room.
-            end = from_epoch(found.proof.at) - self.cleaning
+            end = from_epoch(found.full.at) - self.cleaning
         return None
 
     def find_more(self, window: Window, counts: Sequence[int]) -> tuple[FreeWindow, Sequence[int]] | None:

@@ -15,6 +15,8 @@ class ProofCode(StrEnum):
     """What is known of a refusal."""
 
     FULL_AT = "full_at"
+    NO_ARRANGEMENT = "no_arrangement"
+    TOO_MANY_MOVES = "too_many_moves"
     NOT_PROVEN = "not_proven"
 
 
@@ -30,21 +32,31 @@ class FullInstant:
 
 @dataclass(frozen=True, slots=True)
 class RefusalProof:
-    """Why a request has no room even if other leases get other hosts; without a full instant nothing is proven."""
+    """Why a request has no room even if other leases get other hosts.
+
+    There is a ``full`` instant, or there is ``none`` of all arrangements though no instant is full, or one in which so
+    many ``leases`` get other hosts as may not for one; else nothing is proven.
+    """
 
     full: FullInstant | None = None
+    none: bool = False
+    leases: int = 0
 
     @property
     def code(self) -> ProofCode:
         """The word for programs."""
-        return ProofCode.NOT_PROVEN if self.full is None else ProofCode.FULL_AT
+        if self.full is not None:
+            return ProofCode.FULL_AT
+        if self.none:
+            return ProofCode.NO_ARRANGEMENT
+        return ProofCode.TOO_MANY_MOVES if self.leases else ProofCode.NOT_PROVEN
 
     @property
     def sentence(self) -> str:
         """The sentence for people; it names nobody and no host."""
-        if self.full is None:
-            return "Whether it would fit if other leases got other hosts was not found in the time of a search."
         full = self.full
+        if full is None:
+            return _SENTENCES[self.code].format(self.leases)
         return (
             f"At {spell(full.at)} UTC leases that can have no others hold {full.promised} of {full.hosts} hosts, and "
             f"{full.asked} more {'is' if full.asked == 1 else 'are'} needed."
@@ -52,8 +64,15 @@ class RefusalProof:
 
     def render(self) -> dict[str, Any]:
         """Return it as JSON."""
-        if self.full is None:
-            return {"code": str(self.code)}
         full = self.full
+        if full is None:
+            return {"code": str(self.code), **({"moves_others": self.leases} if self.leases else {})}
         counts = {"hosts": full.hosts, "promised": full.promised, "asked": full.asked}
         return {"code": str(self.code), "at": zulu(full.at), **counts}
+
+
+_SENTENCES = {
+    ProofCode.NO_ARRANGEMENT: "However other leases get other hosts, none are free for all of that time.",
+    ProofCode.TOO_MANY_MOVES: "It would fit if {} other leases got other hosts, which is more than may for one.",
+    ProofCode.NOT_PROVEN: "Whether it would fit if other leases got other hosts was not found in the time of a search.",
+}

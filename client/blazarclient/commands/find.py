@@ -252,6 +252,10 @@ def _why_not(answer: Availability, zone: tzinfo) -> Iterator[str]:
 
 
 def _proof(proof: Proof, zone: tzinfo) -> str:
+    if proof.code == "no_arrangement":
+        return "However other leases get other hosts, none are free for all of that time."
+    if proof.moves_others:
+        return f"It would fit if {proof.moves_others} other leases got other hosts, which is more than may for one."
     if proof.at is None:
         return "Whether it would fit if other leases got other hosts was not found in the time of a search."
     return (

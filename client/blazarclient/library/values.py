@@ -529,13 +529,17 @@ class Alternative:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """Why there is no room even if other leases get other hosts: ``full_at`` an instant, or ``not_proven``."""
+    """Why there is no room even if other leases get other hosts.
+
+    ``full_at`` an instant, ``no_arrangement`` has room, ``too_many_moves`` of other leases, or ``not_proven``.
+    """
 
     code: str
     at: datetime | None = None
     hosts: int | None = None
     promised: int | None = None
     asked: int | None = None
+    moves_others: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,9 +104,11 @@ def test_without_room_it_says_why_and_what_would_fit(run: Run, service: Any) -> 
             {"code": "full_at", "at": "2026-11-24T11:00:00Z", "hosts": 6, "promised": 4, "asked": 3},
             "  At 2026-11-24 12:00+01:00 leases that can have no others hold 4 of 6 hosts, and 3 more are needed.",
         ),
+        ({"code": "no_arrangement"}, "  However other leases get other hosts, none are free"),
+        ({"code": "too_many_moves", "moves_others": 59}, "  It would fit if 59 other leases got other hosts"),
         ({"code": "not_proven"}, "  Whether it would fit if other leases got other hosts was not found in the time"),
     ],
-    ids=["full", "not proven"],
+    ids=["full", "no arrangement", "too many", "not proven"],
 )
 def test_why_there_is_no_room_has_its_proof(run: Run, service: Any, proof: Mapping[str, Any], said: str) -> None:
     service.post(f"{URL}/availability", **says("availability", {**ANSWER, "openings": [], "proof": proof}))

@@ -397,9 +397,11 @@ export interface Alternative {
   currency?: string;
 }
 
-/** Why there is no room even if other leases get other hosts: full at an instant, or that is not proven. */
+/** Why there is no room even if other leases get other hosts: full at an instant, none at all, too many moves, or not proven. */
 export type Proof =
   | { code: "full_at"; at: Instant; hosts: number; promised: number; asked: number }
+  | { code: "too_many_moves"; moves_others: number }
+  | { code: "no_arrangement" }
   | { code: "not_proven" };
 
 export interface Availability {

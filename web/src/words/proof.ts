@@ -5,6 +5,9 @@ import { plural, spoken } from "../time/format.ts";
 
 /** Returns why a request has no room even if other leases get other hosts; it names nobody and no host. */
 export function proofInWords(proof: Proof, zone: string, now: number): string {
+  if (proof.code === "no_arrangement") return "However other leases get other hosts, none are free for all that time.";
+  if (proof.code === "too_many_moves")
+    return `It would fit if ${plural(proof.moves_others, "other lease")} got other hosts: more than may for one.`;
   if (proof.code !== "full_at") return "No way was found to give other leases other hosts for it; there may be one.";
   const { promised, hosts, asked } = proof;
   const when = spoken(Date.parse(proof.at), zone, now);
