@@ -49,6 +49,7 @@ class OpenStackServers:
     """Implements the roles of servers, migrations and images."""
 
     def __init__(self, access: Access) -> None:
+        self._access = access
         self._nova = access.compute
         self._glance = access.image
 
@@ -203,8 +204,8 @@ class OpenStackServers:
     def images_of_reservation(self, reservation_id: str) -> tuple[Image, ...]:
         """Return the images that carry a reservation's id, whatever project owns them."""
         query = {RESERVATION: reservation_id, "limit": "100"}
-        found = self._glance.pages("/images", "images", params=query)
-        return tuple(_image(item) for item in found)
+        found, own = self._glance.pages("/images", "images", params=query), self._access.log_in()
+        return tuple(_image(item, own) for item in found)
 
 
 def _server(item: Json) -> Server:
@@ -232,12 +233,12 @@ def amounts_of(flavor: Json) -> Amounts:
     return Amounts.of({"VCPU": flavor.get("vcpus", 0), "MEMORY_MB": flavor.get("ram", 0), "DISK_GB": disk})
 
 
-def _image(item: Json) -> Image:
+def _image(item: Json, own: str) -> Image:
     metadata = {key: value for key, value in item.items() if key.startswith("blazar:")}
     return Image(
         id=item["id"],
         name=item["name"],
-        project_id=item["owner"],
+        project_id=None if item["owner"] == own else item["owner"],
         status=item["status"],
         metadata=metadata,
     )

@@ -171,11 +171,11 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A snapshot of a server."""
+    """A snapshot of a server. ``project_id`` is None while the service owns it, which made it."""
 
     id: str
     name: str
-    project_id: str
+    project_id: str | None
     status: str
     metadata: Mapping[str, str] = field(default_factory=dict)
 
@@ -313,7 +313,10 @@ class Images(Protocol):
         """Make a project the owner of an image. NotFound."""
 
     def images_of_reservation(self, reservation_id: str) -> tuple[Image, ...]:
-        """Return the images whose metadata ``blazar:reservation`` is this id, finished or not."""
+        """Return the images whose metadata ``blazar:reservation`` is this id, finished or not.
+
+        Anybody can write that on an image of their own, and show it to all projects.
+        """
 
 
 class Flavors(Protocol):

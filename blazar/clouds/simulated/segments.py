@@ -23,7 +23,7 @@ from blazar.clouds.ports.segments import (
     SegmentRefused,
     Trunk,
 )
-from blazar.clouds.simulated.service import SimulatedService, look_up
+from blazar.clouds.simulated.service import OWN_PROJECT, SimulatedService, look_up
 from blazar.clouds.simulated.state import NetworkState, PortState, State, SubnetState, TrunkState
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
 from blazar.model.base.reasons import ReasonCode
@@ -32,9 +32,6 @@ _LAST_VLAN = 4094
 
 _OF_ROUTERS = INTERFACES | {AGENT_GATEWAY, SNAT, "network:router_gateway"}
 """Owners of ports that are not deleted while a router has the id of their device."""
-
-OWN_PROJECT = "service"
-"""The project of the service user."""
 
 
 class SimulatedSegments(SimulatedService):

@@ -12,7 +12,7 @@ from datetime import datetime
 from blazar.clouds.ports.compute import Image, Migration, MigrationState, Server
 from blazar.clouds.simulated.evacuation import start_move
 from blazar.clouds.simulated.server_state import ServerState
-from blazar.clouds.simulated.service import SimulatedService, look_up
+from blazar.clouds.simulated.service import OWN_PROJECT, SimulatedService, look_up
 from blazar.clouds.simulated.state import ImageState, State
 from blazar.model.base.amounts import Amounts
 from blazar.model.base.errors import CloudRefused, Conflict, NotFound
@@ -180,7 +180,8 @@ def server_of(server: ServerState, now: datetime) -> Server:
 def image_of(image: ImageState, now: datetime) -> Image:
     """Return an image as Glance shows it."""
     done = datetime.fromisoformat(image.active_at) <= now
-    return Image(image.id, image.name, image.project_id, "active" if done else "saving", dict(image.metadata))
+    owner = None if image.project_id == OWN_PROJECT else image.project_id
+    return Image(image.id, image.name, owner, "active" if done else "saving", dict(image.metadata))
 
 
 def _look_up_server(state: State, server_id: str, now: datetime) -> ServerState:

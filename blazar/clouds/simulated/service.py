@@ -28,6 +28,9 @@ Item = TypeVar("Item")
 Hook = Callable[[str, str], None]
 """Called with a call's name and ``before`` or ``after``; the call fails with what it raises."""
 
+OWN_PROJECT = "service"
+"""The project of the service user."""
+
 
 class Faults:
     """Faults of a simulated cloud. Safe to use from several threads."""

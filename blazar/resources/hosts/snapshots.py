@@ -34,13 +34,16 @@ class Snapshots:
     ) -> Tally:
         """Ensure an image of every server, requested at ``since`` or later (None: any time), owned by its project."""
         asked = since.isoformat() if since else ""
+        servers = tuple(servers)
+        owners = {server.id: server.project_id for server in servers}
         images = [
             image
             for image in self._compute.images_of_reservation(reservation_id)
             if image.status not in FAILED and image.metadata.get(ASKED_AT, "") >= asked
+            # A mark on what another project owns is that project's own word.
+            if image.project_id in (None, _owner_of(image, owners, project_id))
         ]
         pictured = {image.metadata.get(SERVER) for image in images}
-        servers = tuple(servers)
         begun = 0
         failures = []
         for server in servers:
@@ -56,17 +59,21 @@ class Snapshots:
                 failures.append(f"no image of server {server.id}: {error.message}")
             else:
                 begun += 1
-        self._give_to_project(images, {server.id: server.project_id for server in servers}, project_id)
+        self._give_to_project(images, owners, project_id)
         unfinished = sum(1 for image in images if image.status in UNFINISHED)
         return Tally(begun, begun + unfinished, tuple(failures))
 
     def _give_to_project(self, images: Iterable[Image], owners: Mapping[str, str], project_id: str) -> None:
         """Assign images to the projects of their servers, as a crash may have prevented after the creation."""
         for image in images:
-            owner = owners.get(image.metadata.get(SERVER, ""), project_id)
-            if image.project_id != owner:
+            if image.project_id is None:
                 try:
-                    self._compute.set_image_owner(image.id, owner)
+                    self._compute.set_image_owner(image.id, _owner_of(image, owners, project_id))
                 except NotFound:
                     # Just deleted; if it is still needed, the next attempt creates another.
                     continue
+
+
+def _owner_of(image: Image, owners: Mapping[str, str], project_id: str) -> str:
+    """Return the project of an image's server: that of the lease if the server is gone."""
+    return owners.get(image.metadata.get(SERVER, ""), project_id)

@@ -190,6 +190,19 @@ def test_an_image_that_a_crash_left_with_the_service_gets_its_owner(world):
     assert [image.project_id for image in world.simulated.operators.images()] == [PROJECT]
 
 
+def test_an_image_that_another_project_marks_is_neither_believed_nor_given_away(world):
+    """Or a stranger who shows an image to all could keep work from being saved, and pass an image off as another's."""
+    lease, host = running(world, "snapshot")
+    server = boot(world, lease, host)
+    compute = world.simulated.compute
+    marks = {"blazar:reservation": lease.reservations[0].id, "blazar:server": server.id}
+    compute.begin_snapshot(server.id, "forged", marks)
+    compute.set_image_owner(world.simulated.operators.images()[0].id, "stranger")
+    world.run_to(NOON + HOUR)
+    found = {image.name: image.project_id for image in world.simulated.operators.images()}
+    assert found == {"forged": "stranger", "reserved_thesis": PROJECT}
+
+
 def test_a_prolonged_lease_takes_no_second_picture_unless_asked(world):
     lease, host = running(world, "snapshot")
     boot(world, lease, host)
