@@ -45,6 +45,7 @@ LONGEST = 3660
 class PeriodCalendar:
     """Months from the first day at midnight, or weeks from Monday at midnight."""
 
+    has_edges: ClassVar[bool] = True
     months: bool = True
 
     @property
@@ -94,6 +95,7 @@ class PeriodCalendar:
 class Rolling:
     """Rolling periods of ``days``, beginning at any time."""
 
+    has_edges: ClassVar[bool] = False
     days: int
 
     @property

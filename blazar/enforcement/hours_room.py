@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import ClassVar, Protocol
 
+from blazar.model.base.clock import later
 from blazar.model.base.values import dataclass
 from blazar.model.base.window import Window
 from blazar.model.billing.fits import find_first, find_most
@@ -18,10 +19,14 @@ MOST_STARTS = 60
 """Later starts that are tried: five years of months."""
 
 MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
 
 
 class Period(Protocol):
     """A division of time into periods."""
+
+    has_edges: ClassVar[bool]
+    """Whether each period begins where another one ends."""
 
     @property
     def words(self) -> str:
@@ -90,22 +95,42 @@ class HoursRoom:
     def find_later(self, window: Window, uses: Uses, last: datetime) -> datetime | None:
         """Return a later start, up to the last one, at which a new lease fits with all that it uses; None: none.
 
-        A second earlier it does not. One that fits into no empty period is not looked for at the edge of two.
+        A second earlier it does not. What fits into no period may fit into the end of one and the next.
         """
 
-        def fits(start: datetime) -> bool:
+        def moved(start: datetime) -> list[tuple[Window, int]]:
             by = start - window.start
-            moved = [(Window(span.start + by, span.end + by), amount) for span, amount in uses]
-            return self.find_excess(moved, Window(start, window.end + by)) is None
+            return [(Window(span.start + by, span.end + by), amount) for span, amount in uses]
+
+        def fits(start: datetime) -> bool:
+            return self.find_excess(moved(start), Window(start, later(start, window.duration))) is None
+
+        def fits_until(start: datetime, edge: datetime) -> bool:
+            cut = [(Window(span.start, min(span.end, edge)), amount) for span, amount in moved(start)]
+            return self.find_excess(cut, Window(start, edge)) is None
 
         instants = UsageCurve(self.others).instants
         edges = self.period.list_starts([epoch(window.start), *instants], window.duration)
         before = window.start
-        for start in sorted({edge for edge in edges if window.start < edge <= last})[:MOST_STARTS]:
-            if fits(start):
-                return find_first(before, start, fits)
-            before = start
+        for edge in sorted({edge for edge in edges if edge > window.start})[:MOST_STARTS]:
+            for start in (*self._list_last_parts(max(before, edge - window.duration), edge, fits_until), edge):
+                if start > last:
+                    return None
+                if fits(start):
+                    return find_first(before, start, fits)
+                before = start
         return None
+
+    def _list_last_parts(
+        self, before: datetime, edge: datetime, fits_until: Callable[[datetime, datetime], bool]
+    ) -> Iterator[datetime]:
+        """Yield the first start after ``before`` at which what a lease has up to the edge of periods fits, if any.
+
+        Only there it may fit over the edge: later it has more of the next period.
+        """
+        final = edge - SECOND
+        if self.period.has_edges and before < final and fits_until(final, edge):
+            yield find_first(before, final, lambda start: fits_until(start, edge))
 
 
 def add_periods(instants: Collection[int], length: timedelta, days: int) -> Iterator[datetime]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from blazar.enforcement import AllocatedResource
 from blazar.enforcement.budget import PeriodCalendar, ResourceHoursFilter, Rolling, parse_period
 from blazar.model.base.amounts import Amounts
-from blazar.model.base.clock import END_OF_TIME
+from blazar.model.base.clock import END_OF_TIME, zulu
 from blazar.model.base.errors import InvalidInput, UsageDenied
 from blazar.model.base.window import Window
 from blazar.model.use.resource_hours import UsageCurve, UsageRecord
@@ -236,9 +236,18 @@ def test_what_a_budget_would_grant_it_grants_and_a_minute_or_one_more_it_does_no
         before = Window(later.start - timedelta(seconds=1), later.end - timedelta(seconds=1))
         assert not granted(rule, near(question, before, count))
     else:
-        # The oracle tries each third hour; what fits into no empty period is not looked for.
-        tried = (hours(begin + ahead, begin + ahead + length) for ahead in range(0, 2400 - begin, 3))
-        assert length * count > limit or not any(granted(rule, near(question, one, count)) for one in tried)
+        # The oracle tries each seventh hour.
+        tried = (hours(begin + ahead, begin + ahead + length) for ahead in range(0, 2400 - begin, 7))
+        assert not any(granted(rule, near(question, one, count)) for one in tried)
+
+
+def test_a_lease_that_fits_into_no_period_is_offered_the_edge_of_two():
+    """A month has room for 100 of its 150 host-hours: with 100 hours before the edge on it fits."""
+    with pytest.raises(UsageDenied) as denied:
+        MONTH.check(replace(asked(a_view(hours(0, 150))), last_start=NOON + 2500 * HOUR))
+    begin = utc(2030, 5, 1) - 100 * HOUR
+    assert denied.value.data["fits"]["start_date"] == zulu(begin)
+    assert f"for a start at {zulu(begin)}" in str(denied.value)
 
 
 def test_a_lease_over_two_periods_is_offered_no_length_that_the_emptier_one_denies():
