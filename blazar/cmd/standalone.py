@@ -41,7 +41,7 @@ from blazar.clouds.simulated import open_cloud
 from blazar.cmd import assemble, config, health, logs, monitoring, pages, process, tracing, web
 from blazar.cmd.config import ConfigurationError
 from blazar.cmd.demo import energy, past
-from blazar.cmd.demo.stage import give_switch, set_limits
+from blazar.cmd.demo.stage import give_switch, set_defaults
 from blazar.cmd.fingerprints import take_fingerprints
 from blazar.cmd.lease_options import read_defaults
 from blazar.cmd.logs import add_filters
@@ -171,7 +171,7 @@ def _configure(options: argparse.Namespace, data: Path) -> cfg.ConfigOpts:
         _log_to_file(conf)
     monitoring.listen_by_default(conf)
     if options.demo:
-        set_limits(conf)
+        set_defaults(conf)
         energy.set_up(conf, data, datetime.now(UTC))
     if options.demo and config.regions(conf):
         raise ConfigurationError("the demo has one region; leave out --demo, or --regions and [cloud] regions")

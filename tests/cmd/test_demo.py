@@ -64,7 +64,7 @@ def demo(tmp_path_factory) -> Demo:
     folder = tmp_path_factory.mktemp("demo")
     store = made(folder, days=30)
     conf = config.load([], program="blazar-test", files=[], conf=cfg.ConfigOpts())
-    stage.set_limits(conf)
+    stage.set_defaults(conf)
     clock = DemoClock(NOW)
     cloud = open_cloud(folder / "cloud.json", clock=clock)
     engine = make_engine(f"sqlite:///{folder / 'blazar.sqlite'}")
@@ -113,6 +113,19 @@ def test_there_are_leases_of_every_type_of_resource_that_has_something_registere
         "generic",
         "device",
     }
+
+
+def test_hosts_of_several_kinds_sleep_with_their_reasons_and_none_that_a_lease_has(demo):
+    hosts = demo.read("/v1/power/hosts?limit=100")["hosts"]
+    asleep = {host["name"] for host in hosts if host["state"] == "off"}
+    assert len(asleep) >= 10
+    assert len({name.partition("-")[0] for name in asleep}) >= 3
+    active = [lease for lease in demo.store.leases.of_project(None) if lease.status is LeaseStatus.ACTIVE]
+    used = {use.resource_id for lease in active for use in demo.store.calendar.of_lease(lease.id)}
+    assert not asleep & {resource.name for resource in demo.store.resources.by_ids(used).values()}
+    power = demo.read("/v1/power")["power"]
+    assert power["done"]["slept_hours"] > 0
+    assert len(power["classes"]) == 3
 
 
 def test_operators_have_problems_of_several_kinds_with_their_reasons_and_what_to_do(demo):
@@ -312,8 +325,7 @@ def test_the_curve_of_carbon_goes_on_as_long_as_the_demo_does(tmp_path):
 def test_where_pools_are_switched_the_one_that_nobody_needs_sleeps_and_the_others_do_not(tmp_path):
     made(tmp_path, days=3)
     conf = config.load([], program="blazar-test", files=[], conf=cfg.ConfigOpts())
-    stage.set_limits(conf)
-    conf.set_override("mode", "on", group="power")
+    stage.set_defaults(conf)
     clock = DemoClock(NOW)
     cloud = open_cloud(tmp_path / "cloud.json", clock=clock)
     engine = make_engine(f"sqlite:///{tmp_path / 'blazar.sqlite'}")

@@ -19,7 +19,7 @@ from blazar.clouds.simulated import FileStorage, MemoryStorage, SimulatedCloud
 from blazar.cmd import assemble, config
 from blazar.cmd.demo import looks, money, people, present
 from blazar.cmd.demo.cloud import list_hosts, make_cloud, registrations
-from blazar.cmd.demo.stage import DemoClock, Stage, give_switch, set_limits
+from blazar.cmd.demo.stage import DemoClock, Stage, give_switch, set_defaults
 from blazar.manager.service import ManagerService
 from blazar.model.base.errors import BlazarError
 from blazar.model.leases.requests import LeaseChange
@@ -47,7 +47,7 @@ def make(conf: cfg.ConfigOpts, *, database: Path, cloud: Path, now: datetime, da
 
     The database appears when all is written, so a start that was interrupted begins from the beginning.
     """
-    set_limits(conf)
+    set_defaults(conf)
     cloud.unlink(missing_ok=True)
     unfinished = database.with_name(database.name + ".unfinished")
     for suffix in ("", "-wal", "-shm"):
@@ -56,8 +56,8 @@ def make(conf: cfg.ConfigOpts, *, database: Path, cloud: Path, now: datetime, da
     upgrade(engine)
     clock = DemoClock(now - timedelta(days=days))
     simulated = SimulatedCloud(MemoryStorage(make_cloud()), clock=clock)
-    # Limits take time, and none of the past is near them.
-    manager = _manager(conf, engine, simulated, clock, enabled_filters=[])
+    # Limits take time, and none of the past is near them; nor did hosts sleep, of which each minute would be planned.
+    manager = _manager(conf, engine, simulated, clock, ("enabled_filters", [], "enforcement"), ("mode", "off", "power"))
     store = Store(engine, cleaning_time=config.cleaning_time(conf), energy=read_terms(conf[SECTION]))
     script = Script(Stage(manager, store, simulated, clock))
     script.live_until(now - present.BEGINS)
@@ -69,18 +69,17 @@ def make(conf: cfg.ConfigOpts, *, database: Path, cloud: Path, now: datetime, da
 
 
 def _manager(
-    conf: cfg.ConfigOpts, engine: Engine, simulated: SimulatedCloud, clock: DemoClock, **enforcement: Any
+    conf: cfg.ConfigOpts, engine: Engine, simulated: SimulatedCloud, clock: DemoClock, *overrides: tuple[str, Any, str]
 ) -> ManagerService:
     """Return a manager of the past. It does not look at the use of leases, which takes longer than all else."""
-    conf.set_override("mode", "off", group="unused")
-    for name, value in enforcement.items():
-        conf.set_override(name, value, group="enforcement")
+    overrides = (("mode", "off", "unused"), *overrides)
+    for name, value, group in overrides:
+        conf.set_override(name, value, group=group)
     try:
         return assemble.manager(conf, engine=engine, clouds={"": simulated.cloud}, clock=clock)
     finally:
-        conf.clear_override("mode", group="unused")
-        for name in enforcement:
-            conf.clear_override(name, group="enforcement")
+        for name, _, group in overrides:
+            conf.clear_override(name, group=group)
 
 
 class Script:

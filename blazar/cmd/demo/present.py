@@ -69,7 +69,7 @@ def play(stage: Stage, chance: random.Random, now: datetime) -> None:
 
 def _run_and_settle(stage: Stage, now: datetime) -> None:
     stage.settle()
-    stage.run_to(now)
+    stage.let_sleep(now)
     stage.settle()
     looks.look(stage)
 

@@ -19,6 +19,7 @@ from blazar.model.leases.requests import LeaseRequest, ReservationRequest
 from blazar.model.leases.states import LeaseStatus
 from blazar.model.power.addresses import PowerAdapter, PowerAddress
 from blazar.model.power.hosts import PowerChange
+from blazar.model.power.settings import PowerMode
 from blazar.model.resources.changes import ResourceChange
 from blazar.model.resources.resource import HOST, Resource
 from blazar.store.store import Store
@@ -26,21 +27,24 @@ from blazar.store.store import Store
 HOURS = {"host": 5000, "device": 400}
 AT_ONCE = {"gigabyte": 5000}
 SPEND = "25000.00"
+SWITCHED_EVERY = timedelta(seconds=20)
 PROMISES = 2
 """So few that others wait without one."""
 
 
-def set_limits(conf: cfg.ConfigOpts) -> None:
-    """Set the limits of the demo, unless a configuration file sets its own."""
+def set_defaults(conf: cfg.ConfigOpts) -> None:
+    """Set the limits of the demo, and that its hosts sleep, unless a configuration file says otherwise."""
     conf.set_default("enabled_filters", ["ResourceHoursFilter", "MaxUnitsFilter", "SpendFilter"], group="enforcement")
     conf.set_default("max_resource_hours", HOURS, group="enforcement")
     conf.set_default("max_units_of", AT_ONCE, group="enforcement")
     conf.set_default("max_spend", SPEND, group="enforcement")
     conf.set_default("promises", PROMISES, group="api")
+    conf.set_default("mode", str(PowerMode.ON), group="power")
+    conf.set_default("class_by", ["gpu"], group="power")
 
 
 def give_switch(manager: ManagerService, resource: Resource) -> None:
-    """Let the simulated cloud switch the power of a host or a pool, so that it sleeps with ``[power] mode = on``."""
+    """Let the simulated cloud switch the power of a host or a pool, so that it sleeps while nobody needs it."""
     address = PowerAddress(PowerAdapter.SIMULATED, resource.name)
     manager.power.change(resource.external_id, PowerChange(address), resource.kind)
 
@@ -91,6 +95,13 @@ class Stage:
             self.clock.instant = max(due, self.clock.instant)
             self.manager.engine.run_due()
         self.clock.instant = max(instant, self.clock.instant)
+
+    def let_sleep(self, instant: datetime) -> None:
+        """Let time pass until then, and hosts that nobody needs be switched off."""
+        while self.clock.now() < instant:
+            self.run_to(min(instant, self.clock.now() + SWITCHED_EVERY))
+            for part in self.manager.power_work:
+                part.run_once()
 
     def settle(self) -> None:
         """Work on all that is due now besides events: series, the waiting list, leases that go on, maintenance."""
