@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
-from blazar.model.base.amounts import Amounts
+from blazar.model.base.amounts import NOTHING, Amounts
 from blazar.model.base.window import Window
 from blazar.model.calendar.views import Block, BlockKind, OutOfUse
 from blazar.model.maintenance.windows import MaintenanceBlock
@@ -174,30 +175,36 @@ def _sum_shares(
     whole: Iterable[tuple[datetime, datetime]], shared: Iterable[tuple[datetime, datetime, Amounts]]
 ) -> Iterator[Block]:
     """Yield a block for each run of instants at which the same is used of a resource that is shared."""
-    changes: dict[datetime, Counter[str]] = defaultdict(Counter)
-    for start, end in whole:
-        changes[start][_WHOLE] += 1
-        changes[end][_WHOLE] -= 1
-    for start, end, amounts in shared:
-        for name, amount in amounts:
-            changes[start][name] += amount
-            changes[end][name] -= amount
-    sums: Counter[str] = Counter()
+    places: dict[Amounts | None, int] = {}
+    changes: list[tuple[datetime, int, int]] = []
+    for start, end, amounts in chain(((*span, None) for span in whole), shared):
+        place = places.setdefault(amounts, len(places))
+        changes += ((start, place, 1), (end, place, -1))
+    changes.sort()
+    sizes, counts = tuple(places), [0] * len(places)
     since: datetime | None = None
-    used: Amounts | None = None
-    for instant in sorted(changes):
-        sums.update(changes[instant])
-        now = None if sums[_WHOLE] else Amounts.of(sums)
-        is_used = now is None or bool(now)
-        if since is not None and (not is_used or now != used):
-            yield Block(BlockKind.OTHER, since, instant, used)
-            since = None
-        if is_used and since is None:
-            since, used = instant, now
+    used: Amounts | None = NOTHING
+    for instant, group in groupby(changes, itemgetter(0)):
+        for _, place, change in group:
+            counts[place] += change
+        now = _sum_used(sizes, tuple(counts))
+        if now != used:
+            if since is not None:
+                yield Block(BlockKind.OTHER, since, instant, used)
+            since, used = None if now == NOTHING else instant, now
 
 
-_WHOLE = ""
-"""The key under which whole uses are counted; no resource class has this name."""
+# Hosts that are alike are used alike: it is summed once for all of them.
+@lru_cache(maxsize=1024)
+def _sum_used(sizes: tuple[Amounts | None, ...], counts: tuple[int, ...]) -> Amounts | None:
+    """Return what so many uses of these sizes take together; None if one takes the whole resource."""
+    total = NOTHING
+    for size, count in zip(sizes, counts, strict=True):
+        if size is None and count:
+            return None
+        if size is not None:
+            total += size.times(count)
+    return total
 
 
 _ORDER = itemgetter(*map(Block._fields.index, ("start", "end", "kind", "lease_id")))
