@@ -10,7 +10,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow soak test-cloud test-one test-options cloud cloud-down lint format web test-web coverage bench simulate changelog db-revision sample-config client-manual dashboard clean
+.PHONY: help run demo test test-slow soak test-cloud test-one test-options cloud cloud-down lint format web test-web coverage bench bench-beside simulate changelog db-revision sample-config client-manual dashboard clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -139,6 +139,9 @@ changelog: $(BIN)/.dev ## show what the next release brings, of the files in cha
 
 bench: $(BIN)/.dev ## measure; ARGS="--json --hosts 10,1000 --leases 0,10000"
 	$(BIN)/python -m bench $(ARGS)
+
+bench-beside: $(BIN)/.dev ## compare requests with those of another commit, in turn: make bench-beside COMMIT=HEAD~1
+	$(BIN)/python -m bench.beside $(COMMIT) $(ARGS)
 
 simulate: $(BIN)/.dev ## months of a virtual cloud with a waiting list; ARGS="--days 60 --seeds 5 --svg docs/waiting.svg"
 	$(BIN)/python -m bench.waiting $(ARGS)

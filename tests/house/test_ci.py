@@ -113,6 +113,7 @@ def test_the_night_is_what_each_change_runs_in_full_and_then_what_takes_long_or_
         "make soak MINUTES=15",
         "make test-options",
         "make bench",
+        'make bench-beside COMMIT="$before" ARGS="--hosts 1000 --leases 10000 --kinds physical:host,virtual:instance"',
         'make bench ARGS="--only pages"',
     ]
 

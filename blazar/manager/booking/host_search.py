@@ -29,6 +29,7 @@ from blazar.calendar.timeline import epoch
 from blazar.enforcement import Occasion
 from blazar.manager.booking.booking import PlacementRequest, Selectable, match_visible
 from blazar.manager.booking.held_calendar import HeldCalendar
+from blazar.manager.booking.host_reading import HostReading
 from blazar.manager.common.runtime import Runtime
 from blazar.model.base.clock import later, to_second
 from blazar.model.base.errors import StaleLease
@@ -63,19 +64,17 @@ class RepackedPlan:
 
 @dataclass(slots=True)
 class HostSearch:
-    """A search for the hosts of a lease, which others leave, in any window ``around`` which is read."""
+    """A search for the hosts of a lease, which others leave, in any window within the ``reading``."""
 
     runtime: Runtime
     lease: Lease
     requests: Sequence[PlacementRequest]
     selectable: Selectable
     now: datetime
-    around: Window
+    reading: HostReading
     in_use: HostsInUse | None = None
     without: frozenset[str] = frozenset()
     """Leases that give up what they have in the same transaction."""
-    _generations: Mapping[int, int] = field(default_factory=dict)
-    _held: HeldCalendar | None = None
     _stay: set[str] = field(default_factory=set)
     """Leases that may not move, as was found."""
     _planned: list[PromisedPiece] = field(default_factory=list)
@@ -86,15 +85,8 @@ class HostSearch:
 
     @property
     def held(self) -> HeldCalendar:
-        """Return what is promised, which is read at first, in a constant number of statements."""
-        if self._held is None:
-            store = self.runtime.store
-            start = max(self.around.start, to_second(self.now))
-            whole = Window(start, later(self.around.end, store.calendar.cleaning_time))
-            with store.maintenances.open_planning(HOST, self.now, around=whole) as view:
-                self._generations = view.generations([resource.id for resource in view.catalog.resources])
-            self._held = HeldCalendar(self.runtime, HOST, view, self.now)
-        return self._held
+        """Return what is promised."""
+        return self.reading.held
 
     def find(
         self, window: Window, requests: Sequence[PlacementRequest] | None = None
@@ -169,7 +161,7 @@ class HostSearch:
         begin, end = epoch(max(window.start, to_second(self.now))), epoch(window.end)
         if (full := self._find_full(self.requests, (begin, end))) is not None:
             return NotRepacked(full)
-        memory, state = self.runtime.refused_searches, self._sum_up()
+        memory, state = self.runtime.refused_searches, self._sum_up((begin, end))
         if memory.has(self.lease.id, state, begin, end):
             return None
         found = self.find(window)
@@ -177,10 +169,11 @@ class HostSearch:
             memory.add(self.lease.id, RefusedSearch(state, begin, end, self._find_next_end(begin)))
         return found
 
-    def _sum_up(self) -> int:
-        """Return a number that is another one once something has changed that this search depends on."""
-        held = self.held
-        pieces = frozenset((piece, row.keep_hosts, row.lease_status, row.released) for piece, row in held.rows.items())
+    def _sum_up(self, span: Span) -> int:
+        """Return a number that is another one once something has changed that a search in a span depends on."""
+        held, near = self.held, self._find_near(span)
+        rows = [(piece, held.rows[piece]) for piece in held.held if piece.meets(near)]
+        pieces = frozenset((piece, row.keep_hosts, row.lease_status, row.released) for piece, row in rows)
         asked = repr((self.requests, self.selectable, self._planned, sorted(held.closed.items())))
         return hash((pieces, held.view.catalog.version, asked))
 
@@ -222,14 +215,18 @@ class HostSearch:
             needs.append(_make_need(demand, fitting, kept))
         return needs
 
+    def _find_near(self, span: Span) -> Span:
+        """Return the time of all that meets a span."""
+        met = [piece for piece in self.held.held if piece.meets(span)]
+        return min((p.start for p in met), default=span[0]), max((p.end for p in met), default=span[1])
+
     def _list_pieces(self, span: Span) -> tuple[list[PromisedPiece], Mapping[str, frozenset[int]]]:
         """Return what others have, with what may be moved, and the hosts that each group of these may have.
 
         What lies outside of what meets the span was not read as a whole: only what lies inside may move.
         """
         held = self.held
-        met = [piece for piece in held.held if piece.meets(span)]
-        first, last = min((p.start for p in met), default=span[0]), max((p.end for p in met), default=span[1])
+        first, last = self._find_near(span)
         settings = self.runtime.settings.repack
         earliest = epoch(self.now) + int(settings.notice.total_seconds())
         likeness = held.view.catalog.likeness
@@ -316,7 +313,7 @@ class HostSearch:
             for host in sorted(hosts)
         )
         gaining = {a.resource_id for a in allocations} | set(self._last.values())
-        return RepackedPlan(AllocationPlan(allocations, {id_: self._generations[id_] for id_ in gaining}), moved)
+        return RepackedPlan(AllocationPlan(allocations, {id_: self.reading.generations[id_] for id_ in gaining}), moved)
 
 
 def open_search(
@@ -325,37 +322,15 @@ def open_search(
     requests: Sequence[PlacementRequest],
     selectable: Selectable,
     now: datetime,
-    around: Window,
+    around: Window | HostReading,
 ) -> HostSearch:
-    """Return a search for all windows in one; two statements now, and a constant number if more has to be read."""
-    in_use = None if selectable.emptied else _read_in_use(runtime, lease, requests, now)
-    return HostSearch(runtime, lease, requests, selectable, now, around, in_use)
+    """Return a search for all windows in one; two statements now, and a constant number if more has to be read.
 
-
-def _read_in_use(
-    runtime: Runtime, lease: Lease, requests: Sequence[PlacementRequest], now: datetime
-) -> HostsInUse | None:
-    """Return the hosts that others have over time; None if that is not kept, or proves what is not to be told.
-
-    Of hosts that are open to some projects only, others are not told the number. Where too few are as they are asked
-    for, there is another reason.
+    ``around`` a window, or in what is read for several leases.
     """
-    with runtime.store.calendar.view_kept(HOST, now) as view:
-        catalog, kept = view.catalog, view.kept
-        if kept is None or catalog.restricted:
-            return None
-        if any(len(catalog.matching(r.demand.requirement)) < r.demand.min_count for r in requests):
-            return None
-        others = view.list_kept_without(lease.id, as_of=now)
-    known = kept.derived.find(_IN_USE)
-    if known is None or known[0] is not catalog:
-        known = catalog, HostsInUse.of(resource.id for resource in catalog.resources if resource.reservable)
-    in_use: HostsInUse = known[1].follow(kept.resources)
-    kept.derived.keep(_IN_USE, (catalog, in_use))
-    return in_use if others is None or others is kept.resources else in_use.follow(others)
-
-
-_IN_USE = "hosts in use"
+    reading = HostReading(runtime, now, around) if isinstance(around, Window) else around
+    in_use = None if selectable.emptied else reading.read_in_use(lease, requests)
+    return HostSearch(runtime, lease, requests, selectable, now, reading, in_use)
 
 
 def _make_need(demand: Demand, fitting: Mapping[int, Resource], keeps: Collection[int]) -> WholeNeed:

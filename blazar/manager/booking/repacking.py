@@ -14,6 +14,7 @@ from datetime import datetime
 from blazar.calendar.repack.values import NotRepacked, RepackMode
 from blazar.calendar.timeline import from_epoch
 from blazar.manager.booking.booking import PlacementRequest, Selectable, plan_allocations
+from blazar.manager.booking.host_reading import HostReading
 from blazar.manager.booking.host_search import HostSearch, RepackedPlan, open_search
 from blazar.manager.common.notifications import MOVED
 from blazar.manager.common.runtime import Runtime
@@ -104,16 +105,17 @@ def plan_first(
     selectable: Selectable,
     now: datetime,
     taken: Iterable[tuple[int, Window]] = (),
+    reading: HostReading | None = None,
 ) -> RepackedPlan | None:
     """Return a plan for which others leave their hosts, for who has its turn or lost a host; None if none is found.
 
     Hosts that are ``taken`` for some time are for those that come before it. As long as nothing has changed for it, it
-    is not searched for again. StaleLease.
+    is not searched for again. ``reading`` is what is read for several of them. StaleLease.
     """
     if not requests or not _do_others_move(runtime, requests, comes_first=True):
         return None
     with metrics.REPACK_DURATION.measure():
-        search = open_search(runtime, lease, requests, selectable, now, window)
+        search = open_search(runtime, lease, requests, selectable, now, reading or window)
         for host, span in taken:
             search.reserve(host, span)
         found = _note_outcome(search, window, search.find_if_changed(window))

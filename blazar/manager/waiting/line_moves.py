@@ -13,6 +13,7 @@ from datetime import datetime
 from blazar.calendar.queue.values import Grant, GrantPart, QueuePlan, Waiter
 from blazar.calendar.timeline import epoch, from_epoch
 from blazar.manager.booking.booking import Selectable
+from blazar.manager.booking.host_reading import HostReading
 from blazar.manager.booking.host_search import RepackedPlan
 from blazar.manager.booking.repacking import plan_first
 from blazar.manager.common.runtime import Runtime
@@ -44,6 +45,7 @@ def find_turn_by_moves(runtime: Runtime, snapshot: QueueSnapshot, plan: QueuePla
     held_back = {blocked.lease_id for blocked in plan.blocked} | snapshot.backing_off.keys()
     placed = {grant.lease_id: grant for grant in plan.placed}
     wanted = {one.lease.id: one for one in snapshot.wanted}
+    reading = HostReading(runtime, snapshot.now, _find_span(snapshot))
     before, spent = list(plan.advance), time.thread_time() + LONGEST_SEARCHES
     for waiter in snapshot.order():
         if waiter.lease_id in held_back:
@@ -51,7 +53,7 @@ def find_turn_by_moves(runtime: Runtime, snapshot: QueueSnapshot, plan: QueuePla
         start, known = max(epoch(snapshot.now), waiter.earliest), placed.get(waiter.lease_id)
         has_turn = known is not None and known.start <= start
         if not has_turn and start <= waiter.last_start and is_moved_for(wanted[waiter.lease_id]):
-            grant = _find_grant(runtime, wanted[waiter.lease_id], waiter, start, before, snapshot.now)
+            grant = _find_grant(reading, wanted[waiter.lease_id], waiter, start, before)
             if grant is not None:
                 return MovedTurn(waiter, grant, tuple(before))
         if known is None or time.thread_time() > spent:
@@ -60,14 +62,21 @@ def find_turn_by_moves(runtime: Runtime, snapshot: QueueSnapshot, plan: QueuePla
     return None
 
 
+def _find_span(snapshot: QueueSnapshot) -> Window:
+    """Return the time in which leases of the line would lie if each had its turn as soon as it has asked for."""
+    now = epoch(snapshot.now)
+    ends = [max(now, waiter.earliest) + waiter.length for waiter in snapshot.order()]
+    return Window(from_epoch(now), from_epoch(max(ends, default=now + 1)))
+
+
 def _find_grant(
-    runtime: Runtime, wanted: WaitingLease, waiter: Waiter, start: int, before: Sequence[Grant], now: datetime
+    reading: HostReading, wanted: WaitingLease, waiter: Waiter, start: int, before: Sequence[Grant]
 ) -> Grant | None:
     """Return what a lease gets from an instant on by moves, for all of its time, or else for the shortest that does."""
     for length in sorted({waiter.length, waiter.shortest}, reverse=True):
         window = Window(from_epoch(start), from_epoch(start + length))
         try:
-            found = plan_turn(runtime, wanted, window, now, before)
+            found = plan_turn(reading.runtime, wanted, window, reading.now, before, reading)
         except (NotEnoughResources, StaleLease):
             continue
         numbers = {request.reservation_id: number for number, request in enumerate(wanted.requests)}
@@ -86,7 +95,12 @@ def is_moved_for(wanted: WaitingLease) -> bool:
 
 
 def plan_turn(
-    runtime: Runtime, wanted: WaitingLease, window: Window, now: datetime, before: Sequence[Grant] = ()
+    runtime: Runtime,
+    wanted: WaitingLease,
+    window: Window,
+    now: datetime,
+    before: Sequence[Grant] = (),
+    reading: HostReading | None = None,
 ) -> RepackedPlan:
     """Return the hosts of a lease that waits, with the moves of others, and none of what is planned for those before.
 
@@ -100,6 +114,7 @@ def plan_turn(
         selectable=Selectable(wanted.lease.project_id),
         now=now,
         taken=_list_hosts(before),
+        reading=reading,
     )
     if found is None:
         raise NotEnoughResources("too few hosts are free, also if leases that have not started get others")

@@ -12,6 +12,7 @@ import pytest
 from blazar.calendar.repack.values import RepackMode
 from blazar.calendar.timeline import epoch
 from blazar.manager.booking import host_search
+from blazar.manager.booking.host_reading import HostReading
 from blazar.model.base.errors import NotEnoughResources
 from blazar.model.base.moments import Duration
 from blazar.model.base.proof import ProofCode, RefusalProof
@@ -151,7 +152,7 @@ def test_a_question_has_the_proof_that_a_booking_is_refused_with(world, monkeypa
     assert answered()["proof"]["code"] == "full_at"
     assert answered(explain=False)["proof"] is None
     assert answered(start_date="2030-04-01T12:00:00Z", end_date="2030-04-01T14:00:00Z")["proof"] is None
-    monkeypatch.setattr(host_search, "_read_in_use", lambda *_: None)
+    monkeypatch.setattr(HostReading, "read_in_use", lambda *_: None)
     assert answered()["proof"] == refused_with()
     monkeypatch.setattr("blazar.calendar.repack.search.find_proof", lambda board: None)
     assert answered()["proof"] == refused_with() == {"code": "not_proven"}
@@ -180,16 +181,16 @@ def test_hosts_that_a_lease_has_itself_are_no_proof_against_it(world):
     runtime, requests = world.manager.leases.creator._runtime, ()
     span = epoch(lease.window.start), epoch(lease.window.end)
     for who, taken in ((lease, 1), (replace(lease, id="another"), 3)):
-        in_use = host_search._read_in_use(runtime, who, requests, NOON)
+        in_use = HostReading(runtime, NOON, lease.window).read_in_use(who, requests)
         assert in_use.find_full(span, 4 - taken).promised == taken
         assert in_use.find_full(span, 3 - taken) is None
 
 
 def test_the_number_of_hosts_is_not_told_where_some_are_open_to_others_only(world, monkeypatch):
     runtime, lease = world.manager.leases.creator._runtime, world.lease()
-    assert host_search._read_in_use(runtime, lease, (), NOON) is not None
+    assert HostReading(runtime, NOON, lease.window).read_in_use(lease, ()) is not None
     monkeypatch.setattr(world.store.resources.catalog(HOST), "restricted", True)
-    assert host_search._read_in_use(runtime, lease, (), NOON) is None
+    assert HostReading(runtime, NOON, lease.window).read_in_use(lease, ()) is None
 
 
 def test_a_dry_run_says_how_many_others_it_would_move(world):

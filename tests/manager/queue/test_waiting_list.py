@@ -417,5 +417,5 @@ def test_a_plan_costs_no_more_statements_with_more_who_wait(sqlite):
     world = World(sqlite)
     world.lease(a_host(3), project="biology")
     cost(20)
-    # For a number of them, and no more, it looks what others can leave.
-    assert cost(2) == cost(20)
+    # All whose hosts others might leave share what is read for that.
+    assert cost(2) == cost(20) == 12
