@@ -327,6 +327,7 @@ def manager_settings(conf: cfg.ConfigOpts) -> Settings:
         series=SeriesLimits(conf.api.series_occurrences, timedelta(days=conf.api.series_horizon)),
         tries=min(conf.api.default_tries, conf.api.most_tries),
         provider=conf.billing.provider,
+        quote_holds=timedelta(minutes=conf.billing.quote_holds),
         **{name: conf.api[name] for name in ("explain_refusals", "most_tries", "promises", "project_weights")},
         promise_notice=timedelta(minutes=conf.api.promise_notice),
     )

@@ -187,6 +187,14 @@ BILLING_OPTIONS: tuple[cfg.Opt, ...] = (
         help="Who is to be paid, as statements and the rows of FOCUS name it: the cloud or its operators. "
         "blazar-manager reads it.",
     ),
+    cfg.IntOpt(
+        "quote_holds",
+        default=10,
+        min=0,
+        max=60,
+        help="Minutes for which a price that was quoted holds for a lease that is booked with its quoted_at, whatever "
+        "list is published meanwhile. 0: a lease has the price of its booking. blazar-manager reads it.",
+    ),
 )
 
 

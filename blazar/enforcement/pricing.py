@@ -11,7 +11,7 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.window import Window
 from blazar.model.billing.ledger import plan_quoted
 from blazar.model.billing.price_lists import PriceList, find_list
-from blazar.model.billing.prices import QuotedLease, sum_amounts
+from blazar.model.billing.prices import QuotedLease, choose_quote, sum_amounts
 from blazar.model.billing.spending import ProjectSpending
 from blazar.model.billing.uses import choose_skus
 from blazar.model.leases.lease import Lease
@@ -21,14 +21,25 @@ from blazar.model.use.resource_hours import measure_amounts
 def describe_lease(
     lease: Lease, window: Window, found: Iterable[AllocatedResource], lists: Sequence[PriceList], *, now: datetime
 ) -> QuotedLease:
-    """Return what is priced of a lease that is booked now for a window, with these resources."""
-    booked_at = to_second(now)
+    """Return what is priced of a lease that is booked now for a window, with these resources: as of its quote, or now.
+
+    The cheaper one counts.
+    """
+    parts = tuple(found)
+    today = _describe_at(lease, window, parts, lists, to_second(now))
+    if lease.quoted_at is None:
+        return today
+    return choose_quote(_describe_at(lease, window, parts, lists, lease.quoted_at), today, lists)
+
+
+def _describe_at(
+    lease: Lease, window: Window, parts: Sequence[AllocatedResource], lists: Sequence[PriceList], booked_at: datetime
+) -> QuotedLease:
     prices = find_list(lists, booked_at, window.start)
     if prices is None:
         return QuotedLease((), window, lease.project_id, booked_at)
     places = {reservation.id: number for number, reservation in enumerate(lease.asked_for)}
     numbers = {r.id: places[r.parent or r.id] for r in lease.reservations}
-    parts = list(found)
     booked = [(p.reservation_id, measure_amounts(p.resource.kind, p.count, p.per_instance)) for p in parts]
     chosen = choose_skus(booked, [p.resource for p in parts], prices)
     amounts = sum_amounts(booked, chosen, prices, numbers)

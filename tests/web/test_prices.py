@@ -55,18 +55,37 @@ def test_without_a_price_list_nothing_is_said_of_prices(small, page_of):
     expect(page.get_by_role("dialog").locator(".summary")).not_to_contain_text("Costs")
 
 
-def test_a_list_that_became_dearer_meanwhile_is_not_paid_unseen(small, page_of, complaints):
-    complaints.expected.add("status of 409")
+def test_who_saw_a_price_and_books_pays_that_whatever_list_is_published_meanwhile(small, page_of, complaints):
     published(small, ADMIN, PRICES)
     page = page_of(f"{small}?for=PT2H&min=2", ALICE)
     page.get_by_role("button", name=re.compile("^Book now until")).first.click()
     dialog = page.get_by_role("dialog")
-    summary = dialog.locator(".summary")
-    expect(summary).to_contain_text(re.compile(r"Costs 8\.\d\d EUR"))
+    expect(dialog.locator(".summary")).to_contain_text(re.compile(r"Costs 8\.\d\d EUR"))
     published(small, ADMIN, {**PRICES, "prices": [{"sku": "host", "measure": "host", "per_hour": "1.00"}]})
     dialog.get_by_role("button", name="Book", exact=True).click()
+    expect(page.get_by_role("region", name="What it costs")).to_contain_text(re.compile(r"8\.\d\d EUR"))
+
+
+@pytest.fixture
+def unheld(tmp_path: Path) -> Iterator[str]:
+    """The address of the pages of a service where no quote holds."""
+    path = tmp_path / "quotes.conf"
+    path.write_text("[billing]\nquote_holds = 0\n")
+    yield from standalone(tmp_path, "--config-file", str(path))
+
+
+def test_a_list_that_became_dearer_meanwhile_is_not_paid_unseen(unheld, page_of, complaints):
+    complaints.expected.add("status of 409")
+    published(unheld, ADMIN, PRICES)
+    page = page_of(f"{unheld}?for=PT2H&min=2", ALICE)
+    page.get_by_role("button", name=re.compile("^Book now until")).first.click()
+    dialog = page.get_by_role("dialog")
+    summary = dialog.locator(".summary")
+    expect(summary).to_contain_text(re.compile(r"Costs 8\.\d\d EUR"))
+    published(unheld, ADMIN, {**PRICES, "prices": [{"sku": "host", "measure": "host", "per_hour": "1.00"}]})
+    dialog.get_by_role("button", name="Book", exact=True).click()
     expect(dialog.get_by_role("alert")).to_contain_text(re.compile(r"The lease would cost 9\.\d\d EUR"))
-    assert leases_of(small, ALICE) == []
+    assert leases_of(unheld, ALICE) == []
     # What it costs now is shown, and what would cost no more is a click.
     expect(summary).to_contain_text(re.compile(r"Costs 9\.\d\d EUR"))
     fewer = dialog.get_by_role("button", name=re.compile(r"^1 host instead of 2, .*\(7\.\d\d EUR\)"))

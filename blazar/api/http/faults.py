@@ -191,6 +191,7 @@ CODES: Mapping[str, ErrorCode] = {
     "not_transferable": ErrorCode(409, "Not transferable"),
     "invalid_state": ErrorCode(409, "Invalid state"),
     "price_exceeds_maximum": ErrorCode(409, "Price exceeds maximum"),
+    "quote_lapsed": ErrorCode(409, "Quote lapsed"),
     "impact_changed": ErrorCode(409, "Impact changed"),
     "cloud_refused": ErrorCode(409, "Cloud refused"),
     "role_missing": ErrorCode(409, "Role missing"),

@@ -40,13 +40,17 @@ class Quoting:
         """Return what a lease will cost that is booked now with these resources; None: nothing has a price."""
         if not (lists := self.read_lists()):
             return None
-        return quote(self.describe(lease, allocations, lists), lists)
+        return self.quote(self.describe(lease, allocations, lists), lists)
+
+    def quote(self, quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
+        """Return what a lease will cost, and until when that holds; None: nothing has a price."""
+        return quote(quoted, lists, self._runtime.settings.quote_holds)
 
     def quote_windows(self, lease: Lease, now: datetime) -> QuoteWindow:
         """Return what quotes a new lease in one window after the other."""
         if not (lists := self.read_lists()):
             return price_nothing
-        return lambda window, find: quote(describe_lease(lease, window, find(), lists, now=now), lists)
+        return lambda window, find: self.quote(describe_lease(lease, window, find(), lists, now=now), lists)
 
     def find_excess(self, lease: Lease, window: Window, allocations: Collection[Allocation], most: str) -> str | None:
         """Return that a lease that is booked now for a window costs more than a maximum; None if it does not."""

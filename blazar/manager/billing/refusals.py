@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -48,6 +49,17 @@ def refuse_price(
             "max_price": most,
             "fits": list(fits),
         },
+    )
+
+
+def refuse_lapsed(quoted_at: datetime, price: LeasePrice) -> Conflict:
+    """Return the error for a lease that costs more by now than by a quote that does not hold any more."""
+    return Conflict(
+        f"quoted_at: the quote of {zulu(quoted_at)} has lapsed, and the lease costs {price.amount} {price.currency} "
+        "now, more than then; send the quoted_at of a new quote, or leave it out",
+        code="quote_lapsed",
+        at="/quoted_at",
+        data={"price": price.amount, "currency": price.currency},
     )
 
 

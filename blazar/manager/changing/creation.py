@@ -101,7 +101,8 @@ class CreationGrant:
     def takes_only_whole(self) -> bool:
         """Whether it asks for whole resources only, and for nothing besides that others may ask for."""
         whole = all(request.demand.per_instance is None for request in self._new.placement_requests)
-        return whole and not (self._has_names or self.enforcement_checks or self._evacuated or self._new.max_price)
+        is_priced = self._new.max_price or self._new.lapsed_at
+        return whole and not (self._has_names or self.enforcement_checks or self._evacuated or is_priced)
 
     def find(self, attempt: int) -> AllocationPlan:
         """Find resources, in the first region that has enough, or else in which others that have not started make room.

@@ -44,6 +44,7 @@ class NewLease:
 
     ``choice`` is in which regions these may lie; None where no regions are configured. ``place`` is its place on the
     waiting list if there is not enough; None if it does not wait. ``max_price`` is the most that it may cost.
+    ``lapsed_at`` is when a price was quoted that does not hold any more.
     """
 
     lease: Lease
@@ -52,6 +53,7 @@ class NewLease:
     choice: Choice | None = None
     place: Wait | None = None
     max_price: str | None = None
+    lapsed_at: datetime | None = None
 
     def options(self) -> tuple[NewLease, ...]:
         """Return the lease as it would be in each of the regions that are to be tried, in their order."""
@@ -120,15 +122,21 @@ class NewLeases:
         lease = _make_lease(request, window, wanted, (*events, creation), now)
         if request.reminders:
             lease = replace(lease, reminders=_make_reminders(request, window, now))
+        lapsed_at = None
+        if request.quoted_at is not None:
+            held_at, lapsed_at = dates.read_quote(request.quoted_at, now, settings.quote_holds)
+            lease = replace(lease, quoted_at=held_at)
         if request.extend_until is not None:
             lease = replace(lease, extend=dates.new_extension(request.extend_until, window.end, now))
         if request.wait_until is None and request.kind is not LeaseKind.RETRIES:
-            return self._new(lease, wanted, request, checks_references=request.exact)
+            new = self._new(lease, wanted, request, checks_references=request.exact)
+            return new if lapsed_at is None else replace(new, lapsed_at=lapsed_at)
         place = waiting_leases.read_wait(request, window, now, settings)
         if request.kind is LeaseKind.RETRIES:
             # Only one that may be tried again keeps its place when it is booked at once.
             lease = replace(lease, wait=place)
-        return replace(self._new(lease, wanted, request, checks_references=request.exact), place=place)
+        new = self._new(lease, wanted, request, checks_references=request.exact)
+        return replace(new, place=place, lapsed_at=lapsed_at)
 
     def draft(self, request: LeaseRequest, window: Window, *, checks_references: bool = True) -> NewLease:
         """Return the lease that a request leads to, for this window and without events, to look for free time for it.

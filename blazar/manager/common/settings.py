@@ -61,7 +61,7 @@ class Settings:
     what would fit.
     ``kinds`` are the kinds of lease that may be booked. An immediate lease that is not handed over within
     ``immediate_timeout`` is refused. ``confirm_within`` is for how long a lease may be unconfirmed (zero: each is
-    firm at once).
+    firm at once), ``quote_holds`` for how long a price that was quoted holds (zero: not at all).
     ``max_waiting`` is how many leases of a project may wait for their turn; ``tries`` is how many tries of a lease of
     the kind ``retries`` may fail if its request does not say, and ``most_tries`` how many it may ask for. At
     most ``promises`` leases that wait are promised a start later than they asked for; it is moved to an earlier one
@@ -130,6 +130,7 @@ class Settings:
     kinds: frozenset[LeaseKind] = frozenset(LeaseKind)
     immediate_timeout: timedelta = timedelta(seconds=45)
     confirm_within: timedelta = timedelta(minutes=15)
+    quote_holds: timedelta = timedelta(minutes=10)
     use_policies: UsePolicies = UsePolicies()
     preemption_notice: timedelta = timedelta(0)
     lend_after: timedelta = timedelta(minutes=30)

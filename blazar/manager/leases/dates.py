@@ -18,6 +18,8 @@ from blazar.model.leases.requests import LeaseChange
 
 GRACE = timedelta(seconds=60)
 """How far in the past a start may lie: the time for which a form stands open."""
+CLOCKS_DIFFER = timedelta(seconds=60)
+"""How far the clocks of two managers may be apart."""
 LAST_YEAR = 8999
 
 LONGEST_EXTENSION = timedelta(days=366)
@@ -147,6 +149,19 @@ def changed_extension(lease: Lease, change: LeaseChange, end: datetime, now: dat
         return new_extension(change.extend_until, end, now)
     kept = lease.extend
     return None if kept is None or kept.until <= end else kept
+
+
+def read_quote(quoted_at: datetime, now: datetime, holds: timedelta) -> tuple[datetime | None, datetime | None]:
+    """Return when the price was quoted that holds for a lease, or when one was that does not any more. InvalidInput."""
+    # The clock of the manager that told the price may be ahead of this one.
+    if quoted_at > later(now, CLOCKS_DIFFER):
+        raise InvalidInput(
+            f"quoted_at is {zulu(quoted_at)}, which is in the future; send the quoted_at of a price that was told, or "
+            "leave it out",
+            at="/quoted_at",
+        )
+    at = to_second(min(quoted_at, now))
+    return (at, None) if later(at, holds) >= to_second(now) else (None, at)
 
 
 def _check_inside(asked: datetime, window: Window) -> datetime:

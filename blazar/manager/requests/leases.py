@@ -182,7 +182,7 @@ class LeaseCreator:
             grant.take(self._waiting_list.turns(grant.options))
         try:
             plan = grant.find_beside(in_flight) if in_flight else grant.find(attempt)
-            if grant.new.max_price is not None:
+            if grant.new.max_price is not None or grant.new.lapsed_at is not None:
                 self._quote(grant, plan)
             return grant.propose(plan)
         except NotEnoughResources as error:
@@ -195,7 +195,9 @@ class LeaseCreator:
         """Say what a lease costs. Conflict if that is more than it may."""
         # What is emptied for a lease of best effort is not looked for again.
         near = None if grant.lease.kind is LeaseKind.BEST_EFFORT else grant
-        grant.price = self._price_limits.check(grant.lease, plan.allocations, grant.new.max_price, near)
+        grant.price = self._price_limits.check(
+            grant.lease, plan.allocations, grant.new.max_price, near, lapsed_at=grant.new.lapsed_at
+        )
 
     def preview(self, request: LeaseRequest) -> LeaseDetails:
         """Return a lease as ``create`` would book it, with its allocations; nothing is written."""

@@ -6,12 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
 from itertools import islice
 from typing import Protocol
 
 from blazar.manager.billing.quoting import Quoting
-from blazar.manager.billing.refusals import PriceFit, limit_count, refuse_excess, refuse_price, tell_count
+from blazar.manager.billing.refusals import (
+    PriceFit,
+    limit_count,
+    refuse_excess,
+    refuse_lapsed,
+    refuse_price,
+    tell_count,
+)
 from blazar.manager.search.request_places import RequestPlace, ask_for_count
 from blazar.model.base.errors import Conflict, EnforcementUnavailable, NotEnoughResources
 from blazar.model.base.window import Window
@@ -48,13 +56,26 @@ class PriceLimits:
         self._quoting = quoting
 
     def check(
-        self, lease: Lease, allocations: Sequence[Allocation], most: str | None, near: NearLeases | None = None
+        self,
+        lease: Lease,
+        allocations: Sequence[Allocation],
+        most: str | None,
+        near: NearLeases | None = None,
+        *,
+        lapsed_at: datetime | None = None,
     ) -> LeasePrice | None:
-        """Return what a lease costs; Conflict if that is more than the maximum. What fits is sought ``near`` it."""
+        """Return what a lease costs; Conflict if that is more than the maximum. What fits is sought ``near`` it.
+
+        Conflict, too, if it costs more than by a quote of ``lapsed_at``, which does not hold any more.
+        """
         if not (lists := self._quoting.read_lists()):
             return None
         quoted = self._quoting.describe(lease, allocations, lists)
-        price = quote(quoted, lists)
+        price = self._quoting.quote(quoted, lists)
+        if lapsed_at is not None and price is not None:
+            was = quote(self._quoting.describe(replace(lease, quoted_at=lapsed_at), allocations, lists), lists)
+            if was is not None and was.value < price.value:
+                raise refuse_lapsed(lapsed_at, price)
         if most is None or (price is not None and price.value <= Fraction(most)):
             if price is not None and price.value * NANO * DEAREST > MOST_NANO:
                 # Of a dry run: the ledger would refuse it.

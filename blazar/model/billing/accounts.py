@@ -136,9 +136,20 @@ def find_metered_at(end: datetime) -> datetime:
     return later(hour if hour == end else later(hour, _HOUR), METERED)
 
 
-def open_account(lease: BilledLease, account_id: str, at: datetime, *, has_started: bool = False) -> LeaseAccount:
-    """Return the account of a lease that is booked at an instant; one that ``has_started`` before has no fee."""
+def open_account(
+    lease: BilledLease,
+    account_id: str,
+    at: datetime,
+    *,
+    has_started: bool = False,
+    quoted_at: datetime | None = None,
+) -> LeaseAccount:
+    """Return the account of a lease that is booked at an instant; one that ``has_started`` before has no fee.
+
+    Its prices are those of when it was ``quoted_at``; None: of its booking.
+    """
     opened_at = to_second(at)
+    booked_at = quoted_at or opened_at
     return LeaseAccount(
         id=account_id,
         lease_id=lease.id,
@@ -146,9 +157,9 @@ def open_account(lease: BilledLease, account_id: str, at: datetime, *, has_start
         user_id=lease.user_id,
         opened_at=opened_at,
         # One that starts at once has started in the second in which it was asked for.
-        closed_until=min(opened_at, lease.window.start),
+        closed_until=min(booked_at, lease.window.start),
         booked_until=lease.window.end,
-        parts=(BookedPart(lease.window.start, opened_at),),
+        parts=(BookedPart(lease.window.start, booked_at),),
         has_fee=not has_started,
     )
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
 
+from blazar.model.base.clock import later
 from blazar.model.base.values import dataclass, replace
 from blazar.model.base.window import Window
 from blazar.model.billing.charges import (
@@ -110,7 +111,8 @@ class LeasePrice:
     ``price_list`` is the version by which its start is charged. ``if_cancelled`` begins when it was booked, or now.
     ``charged`` is what its project has been charged for it so far, None of what is not booked: only that has a fee,
     parts and a list. ``difference`` is by how much a change that is not made would make it dearer. ``estimated`` is
-    what of the amount is for energy, of which only an estimate is known; None: nothing is.
+    what of the amount is for energy, of which only an estimate is known; None: nothing is. Of what is not booked
+    ``quoted_at`` is by when it counts as booked, and ``held_until`` how long that holds; None: quotes do not hold.
     """
 
     amount: str
@@ -122,6 +124,8 @@ class LeasePrice:
     charged: str | None = None
     difference: str | None = None
     estimated: str | None = None
+    quoted_at: datetime | None = None
+    held_until: datetime | None = None
 
     @property
     def value(self) -> Fraction:
@@ -170,8 +174,18 @@ class QuotedLease:
         return sum(time.nano for time in times) + sum_lines(energy) + price_fee(lists, terms)
 
 
-def quote(quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
-    """Return what a lease will cost; None if no list holds at its start, or if it is longer than ``LONGEST``."""
+def choose_quote(held: QuotedLease, today: QuotedLease, lists: Sequence[PriceList]) -> QuotedLease:
+    """Return a lease as it was quoted, or as of today if that costs less, or if it had no price then."""
+    if held.choose_list(lists) is None or held.window.duration > LONGEST:
+        return today
+    return today if today.sum_nano(lists) < held.sum_nano(lists) else held
+
+
+def quote(quoted: QuotedLease, lists: Sequence[PriceList], holds: timedelta = timedelta(0)) -> LeasePrice | None:
+    """Return what a lease will cost; None if no list holds at its start, or if it is longer than ``LONGEST``.
+
+    The quote ``holds`` so long.
+    """
     first = quoted.choose_list(lists)
     if first is None or quoted.window.duration > LONGEST:
         return None
@@ -192,6 +206,8 @@ def quote(quoted: QuotedLease, lists: Sequence[PriceList]) -> LeasePrice | None:
         # Of what was not drawn nothing is given back.
         if_cancelled=excuse(_list_cancellation(quoted, times, lists, first), quoted.confirm_by, first.decimals),
         estimated=show_amount(estimated, first.decimals) if energy else None,
+        quoted_at=quoted.booked_at if holds else None,
+        held_until=later(quoted.booked_at, holds) if holds else None,
     )
 
 

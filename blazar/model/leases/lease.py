@@ -155,7 +155,8 @@ class Lease:
     ``wait`` is None of a lease that never waited; the window of one that waits is the one that it will probably have.
     ``series`` is None of a lease that is no occurrence of a series, ``offer`` of one that is not offered to anybody.
     ``reminders`` are in the order in which the user has given them. One that is to ``keep_hosts`` does not leave its
-    hosts before its start for the sake of another one.
+    hosts before its start for the sake of another one. ``quoted_at`` is when the price was quoted that holds for it
+    while it is booked; it is not stored.
     """
 
     id: str
@@ -181,6 +182,7 @@ class Lease:
     offer: TransferOffer | None = None
     reminders: tuple[Reminder, ...] = ()
     keep_hosts: bool = False
+    quoted_at: datetime | None = None
 
     def event(self, event_type: EventType) -> Event | None:
         """Return the lease's event of this type; of request events the latest one."""

@@ -79,7 +79,8 @@ class LeaseRequest:
     ``latest_start``: the latest start that will do for one that waits, a duration from its start; ``at_least``: how
     long it has to be at least, if it cannot be as long as it asks for.
     ``extend_until``: up to then, a duration from its end, it is prolonged if nobody else wants its resources.
-    ``max_price``: it is refused if it costs more, a decimal; None: whatever it costs.
+    ``max_price``: it is refused if it costs more, a decimal; None: whatever it costs. ``quoted_at``: when its price was
+    quoted, which may hold; None: it has the price of its booking.
     ``keep_hosts``: no other lease makes it leave its hosts before its start.
     ``confirm_within``: how long from now it may be confirmed; then it is deleted unless somebody has; None: it is firm.
     ``reminders`` of a lease of a series are not told if their time is past already; else that is refused.
@@ -108,6 +109,7 @@ class LeaseRequest:
     max_price: str | None = None
     keep_hosts: bool = False
     confirm_within: Duration | None = None
+    quoted_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from blazar.model.base.values import dataclass, field, replace
 from blazar.model.billing import accounts
 from blazar.model.billing.accounts import AccountState, BilledLease, LeaseAccount, Met
 from blazar.model.billing.booked_prices import AccountTotals, sum_account
-from blazar.model.billing.following import Following, append_account, list_following
+from blazar.model.billing.following import append_account
 from blazar.model.billing.ledger import (
     BilledChange,
     Closing,
@@ -31,7 +31,7 @@ from blazar.model.billing.ledger import (
     plan_quoted,
 )
 from blazar.model.billing.price_lists import PriceList, find_list
-from blazar.model.billing.prices import PricedAmount, QuotedLease, sum_amounts
+from blazar.model.billing.prices import QuotedLease, choose_quote, sum_amounts
 from blazar.model.billing.tags import NO_TAG, PriceTag
 from blazar.model.billing.uses import LeaseFacts, choose_skus
 from blazar.model.calendar.allocations import Allocation
@@ -44,8 +44,8 @@ from blazar.store.billing.charges import read_totals
 from blazar.store.billing.facts import read_facts
 from blazar.store.billing.price_lists import PriceListCache
 from blazar.store.billing.spending import SpendGuard
-from blazar.store.booking.allocation_writes import note_booked_at, note_resources_booked_at
 from blazar.store.booking.commit import Commit, LeaseWrite
+from blazar.store.booking.joined_accounts import choose_noted, find_origins, keep_booked_at, list_follows
 from blazar.store.resources.catalog import CatalogCache
 
 _NOTHING = LeaseFacts()
@@ -76,7 +76,7 @@ class Ledger:
             lists = self._prices.read(connection)
         facts = read_facts(connection, list(found)) if found else {}
         if commit.joint:
-            _keep_booked_at(connection, commit, found, facts)
+            keep_booked_at(connection, commit, found, facts)
         limits = {use.project_id: use.spend_limit for use in commit.uses if use.spend_limit is not None}
         guard = SpendGuard.begin(connection, limits, commit.at.date().replace(day=1), changes=bool(found))
         return LedgerWork(connection, self._catalogs, commit, lists, writes, found, facts, guard, self._energy.records)
@@ -98,22 +98,41 @@ class LedgerWork:
     reached: tuple[ReachedShare, ...] = ()
     totals: Mapping[tuple[str, str], AccountTotals] = field(default_factory=dict)
     """What new leases cost, by lease and project, once that is written."""
+    _new: dict[str, Lease] = field(init=False)
     _changed: list[tuple[LeaseAccount, LeaseAccount]] = field(default_factory=list)
     _opened: list[LeaseAccount] = field(default_factory=list)
     _removed: list[LeaseAccount] = field(default_factory=list)
     _closings: list[Closing] = field(default_factory=list)
-    _booked: dict[str, tuple[PricedAmount, ...]] = field(default_factory=dict)
+    _booked: dict[str, QuotedLease] = field(default_factory=dict)
     _plans: dict[str, Planned] = field(default_factory=dict)
-    """Of what is booked now, by lease, and what is planned for accounts of new leases, by account."""
+    """What is booked of new leases, by lease, and what is planned for their accounts, by account."""
+
+    def __post_init__(self) -> None:
+        self._new = {write.after.id: write.after for write in self.writes if write.before is None}
 
     def choose_prices(self, wanted: Sequence[Allocation]) -> list[PriceTag]:
         """Return by which prices each of the allocations of a lease is charged that are booked now."""
         if not wanted:
             return []
         at = to_second(self.commit.at)
+        lease = self._new.get(wanted[0].lease_id)
+        tags, today = self._choose_at(wanted, at, lease)
+        if lease is None or today is None:
+            return tags
+        if lease.quoted_at is not None:
+            held_tags, held = self._choose_at(wanted, lease.quoted_at, lease)
+            if held is not None and choose_quote(held, today, self.lists) is held:
+                tags, today = held_tags, held
+        self._booked[lease.id] = today
+        return tags
+
+    def _choose_at(
+        self, wanted: Sequence[Allocation], at: datetime, lease: Lease | None
+    ) -> tuple[list[PriceTag], QuotedLease | None]:
+        """Return the prices of allocations that count as booked at an instant, and what is priced of a new lease."""
         prices = find_list(self.lists, at, max(at, wanted[0].window.start))
         if prices is None:
-            return [NO_TAG] * len(wanted)
+            return [NO_TAG] * len(wanted), None
         # They were read for this booking a moment ago.
         known = {
             kind: (self.catalogs.latest(kind) or self.catalogs.read(self.connection, kind)).by_id
@@ -121,8 +140,10 @@ class LedgerWork:
         }
         booked = [(a.reservation_id, measure_amounts(a.kind, a.count, a.per_instance)) for a in wanted]
         chosen = choose_skus(booked, [known[a.kind].get(a.resource_id) for a in wanted], prices)
-        self._booked[wanted[0].lease_id] = sum_amounts(booked, chosen, prices)
-        return [PriceTag.of(skus) for skus in chosen]
+        tags = [PriceTag.of(skus) for skus in chosen]
+        if lease is None:
+            return tags, None
+        return tags, QuotedLease(sum_amounts(booked, chosen, prices), lease.window, lease.project_id, at)
 
     def finish(self, gives_back: GivesBack) -> None:
         """Write what has become of the accounts. StaleLease if somebody has closed one meanwhile, UsageDenied.
@@ -153,9 +174,9 @@ class LedgerWork:
 
     def _open_new(self, lease: Lease) -> None:
         """Open the account of a lease that is made, unless nothing had a price as it was booked: it has one window."""
-        if (amounts := self._booked.get(lease.id)) is not None:
-            account = accounts.open_account(_make_billed(lease), _new_id(), self.commit.at)
-            quoted = QuotedLease(amounts, lease.window, lease.project_id, account.opened_at)
+        if (quoted := self._booked.get(lease.id)) is not None:
+            booked_at = quoted.booked_at
+            account = accounts.open_account(_make_billed(lease), _new_id(), self.commit.at, quoted_at=booked_at)
             self._plans[account.id] = plan_quoted(quoted, self.lists)
             self._opened.append(account)
 
@@ -218,7 +239,7 @@ class LedgerWork:
                     _make_billed(write.after),
                     _new_id(),
                     self.commit.at,
-                    origins=_find_origins(facts, self.facts[other.lease_id]),
+                    origins=find_origins(facts, self.facts[other.lease_id]),
                 )
                 self._opened.append(fit_account(part, facts))
             return
@@ -241,12 +262,12 @@ class LedgerWork:
             # It is charged as that one is closed.
             rest = replace(rest, has_fee=False)
         if self.commit.follows:
-            return append_account(kept, rest, _list_following(kept, rest, self.commit.follows, self.facts))
+            return append_account(kept, rest, list_follows(kept, rest, self.commit.follows, self.facts))
         return accounts.join_accounts(
             *(kept, rest),
             own=self._list_own(joined),
             met=self._list_met(),
-            noted_at=_choose_noted_at(accounts.find_younger(kept, rest), self.facts),
+            noted_at=choose_noted(accounts.find_younger(kept, rest), self.facts),
         )
 
     def _share_fee(self, account: LeaseAccount, other: LeaseAccount | None) -> tuple[LeaseAccount, LeaseAccount | None]:
@@ -328,41 +349,6 @@ class LedgerWork:
             price, most = sum_account(totals, self.lists), self.commit.most.get(lease_id)
             if most is not None and price is not None and price.value > most:
                 raise StaleCalendar(f"the price of the lease has changed for project {project_id} in the meantime")
-
-
-def _keep_booked_at(
-    connection: Connection, commit: Commit, found: Mapping[str, LeaseAccount], facts: Mapping[str, LeaseFacts]
-) -> None:
-    """Write of two leases that become one when what is charged otherwise than the rest was booked."""
-    merged = {write.after.id for write in commit.leases if write.after.end_reason is EndReason.MERGED}
-    if not merged or len(found) < 2:
-        return
-    if not commit.follows:
-        younger = accounts.find_younger(*found.values())
-        note_booked_at(connection, younger.lease_id, _choose_noted_at(younger, facts))
-        return
-    first, second = sorted(found.values(), key=lambda account: account.lease_id in merged)
-    for one in _list_following(first, second, commit.follows, facts):
-        if one.noted_at is not None and one.noted_at != one.booked_at:
-            note_resources_booked_at(connection, one, one.noted_at)
-
-
-def _list_following(
-    first: LeaseAccount, second: LeaseAccount, follows: Mapping[str, str], facts: Mapping[str, LeaseFacts]
-) -> Sequence[Following]:
-    had, comes = facts[first.lease_id].uses, facts[second.lease_id].uses
-    booked = [use.booked_at for use in (*had, *comes) if use.booked_at is not None]
-    return list_following(had, comes, follows, min(first.first_booked_at, second.first_booked_at, *booked))
-
-
-def _choose_noted_at(younger: LeaseAccount, facts: Mapping[str, LeaseFacts]) -> datetime:
-    return accounts.choose_noted_at(younger, {use.booked_at for one in facts.values() for use in one.uses})
-
-
-def _find_origins(part: LeaseFacts, was: LeaseFacts) -> Mapping[str, str]:
-    """Return of which reservation of a lease each one of a part of it was: it has the same resources of it."""
-    had = {(use.resource_id, use.booked_at): use.reservation_id for use in was.uses if use.is_live}
-    return {use.reservation_id: had[key] for use in part.uses if (key := (use.resource_id, use.booked_at)) in had}
 
 
 def _is_passed_on(write: LeaseWrite, known: Mapping[str, LeaseAccount]) -> bool:

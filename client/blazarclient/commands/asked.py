@@ -41,6 +41,7 @@ _KEYS: Mapping[str, str] = {
     "at_least": "at_least",
     "if_free_until": "if_free_until",
     "max_price": "max_price",
+    "quoted_at": "quoted_at",
     "keep_hosts": "keep_hosts",
     "confirm_within": "confirm_within",
     "reservations": "reservations",
@@ -67,6 +68,7 @@ class Asked:
     at_least: str | None = None
     if_free_until: str | None = None
     max_price: str | None = None
+    quoted_at: str | None = None
     reminders: Sequence[object] = field(default=())
     keep_hosts: bool | None = None
     confirm_within: str | None = None
@@ -75,7 +77,7 @@ class Asked:
     def new_kind(self) -> str | None:
         """Its kind if microversion 1.0 cannot book it."""
         is_new = self.queue_until or self.if_free_until or self.reminders or self.keep_hosts
-        is_new = is_new or self.max_price is not None or self.confirm_within
+        is_new = is_new or self.max_price is not None or self.quoted_at or self.confirm_within
         return self.kind or ("scheduled" if is_new else None)
 
 

@@ -70,6 +70,7 @@ _PLACES: Mapping[str, str] = {
     "/wait/tries": "tries",
     "/extend_if_free": "if_free_until",
     "/max_price": "max_price",
+    "/quoted_at": "quoted_at",
     "/keep_hosts": "keep_hosts",
     "/confirm_within": "confirm_within",
     "/kind": "kind",
@@ -144,6 +145,11 @@ class CreateLease(LibraryCommand, old.CreateLease):
         parser.add_argument(
             "--max-price", metavar="<amount>", help="book it only if it costs no more, such as 640.00; see --dry-run"
         )
+        parser.add_argument(
+            "--quoted-at",
+            metavar="<date>",
+            help="when its price was quoted, as --dry-run tells: for some minutes it costs no more than that",
+        )
         add_keep_hosts(parser)
         parser.add_argument(
             "--confirm-within",
@@ -158,7 +164,9 @@ class CreateLease(LibraryCommand, old.CreateLease):
         parser.add_argument(
             "--idempotency-key", metavar="<key>", help="never book twice with this key, however often it is tried"
         )
-        refuse_empty(parser, "--start", "--end", "--duration", "--before-end", "--kind", "--max-price", *_OF_LINE)
+        refuse_empty(
+            parser, "--start", "--end", "--duration", "--before-end", "--kind", "--max-price", "--quoted-at", *_OF_LINE
+        )
         return parser
 
     def get_data(self, parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
@@ -237,6 +245,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             "at_least": parsed_args.at_least,
             "if_free_until": parsed_args.if_free_until,
             "max_price": parsed_args.max_price,
+            "quoted_at": parsed_args.quoted_at,
             "reminders": parsed_args.reminders,
             "keep_hosts": parsed_args.keep_hosts,
             "confirm_within": parsed_args.confirm_within,
@@ -264,6 +273,7 @@ class CreateLease(LibraryCommand, old.CreateLease):
             **window.dates(),
             **forms.reminders(asked, now),
             **({} if asked.max_price is None else {"max_price": asked.max_price}),
+            **({} if asked.quoted_at is None else {"quoted_at": asked.quoted_at}),
             **({} if asked.keep_hosts is None else {"keep_hosts": asked.keep_hosts}),
             **forms.confirmation(asked),
             "reservations": [forms.modern(reservation) for reservation in asked.reservations],

@@ -41,3 +41,6 @@ def list_costs(price: Price, zone: tzinfo) -> Iterator[str]:
             yield f"  {part.sku}: {part.kwh} kWh × {part.per_kwh}{factor} = {part.amount}, by an estimate"
             continue
         yield f"  {part.sku}: {part.count} × {part.hours} h × {part.per_hour}{factor} = {part.amount}"
+    if price.quoted_at is not None and price.held_until is not None:
+        told = price.quoted_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        yield f"  holds until {local(price.held_until, zone)} with --quoted-at {told}"

@@ -82,6 +82,7 @@ class Leases:
         extend_until: Date | None = None,
         reminders: Sequence[Mapping[str, Any]] = (),
         max_price: str | None = None,
+        quoted_at: Date | None = None,
         keep_hosts: bool | None = None,
         confirm_within: str | None = None,
     ) -> Lease:
@@ -94,7 +95,8 @@ class Leases:
         long, such as ``PT4H``, if it cannot be as long as it asks for. ``extend_until``: up to then it is prolonged by
         itself if nobody else wants its resources. ``reminders``: each with ``at``, as ``-PT2H`` before the end,
         ``text``, and ``from`` where it counts from the other date. ``max_price``: Conflict if it costs more, such as
-        ``640.00``. ``keep_hosts``: it does not get others before its start for the sake of another lease.
+        ``640.00``. ``quoted_at``, of the ``price`` of a dry run or an opening: it costs no more than that until its
+        ``held_until``. ``keep_hosts``: it does not get others before its start for the sake of another lease.
         ``confirm_within``, such as ``PT10M``: it is deleted then, unless it is confirmed with ``confirm`` before.
 
         ``time_zone``: an IANA name, for dates without offset and for days of durations. With one ``idempotency_key``
@@ -124,7 +126,8 @@ class Leases:
             body["extend_if_free"] = {"until": written(extend_until)}
         if reminders:
             body["reminders"] = [dict(reminder) for reminder in reminders]
-        rest = {"max_price": max_price, "keep_hosts": keep_hosts, "confirm_within": confirm_within}
+        rest: dict[str, object] = {"max_price": max_price, "keep_hosts": keep_hosts, "confirm_within": confirm_within}
+        rest["quoted_at"] = None if quoted_at is None else written(quoted_at)
         body |= {key: value for key, value in rest.items() if value is not None}
         key = checked(idempotency_key or str(uuid.uuid4()))
         try:

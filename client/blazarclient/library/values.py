@@ -257,7 +257,8 @@ class Price:
 
     ``charged`` is what its project has been charged so far, None of what is not booked: only that has a fee, parts and
     the version of a list. ``difference`` is how much more a change would make it cost, in the answer to a dry run.
-    ``estimated`` is what of the amount is for energy, by an estimate, and not charged yet; None if nothing is.
+    ``estimated`` is what of the amount is for energy, by an estimate, and not charged yet; None if nothing is. Of a
+    quote ``quoted_at`` says when it was made: a lease that is booked with it costs no more until ``held_until``.
     """
 
     amount: str
@@ -269,6 +270,8 @@ class Price:
     charged: str | None = None
     difference: str | None = None
     estimated: str | None = None
+    quoted_at: datetime | None = None
+    held_until: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

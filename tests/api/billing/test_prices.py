@@ -84,6 +84,8 @@ def test_a_dry_run_says_what_a_lease_costs_and_how_that_came_about(http, world):
             {"until": "2030-04-02T12:00:00Z", "amount": "0.00"},
             {"until": "2030-04-03T12:00:00Z", "amount": "6.50"},
         ],
+        "quoted_at": "2030-04-01T12:00:00Z",
+        "held_until": "2030-04-01T12:10:00Z",
     }
 
 
@@ -141,14 +143,14 @@ def test_a_list_that_is_published_while_a_lease_is_booked_is_that_of_its_price(h
     limits = world.manager.leases.creator._price_limits
     check = limits.check
 
-    def publish_before(*args: Any) -> Any:
+    def publish_before(*args: Any, **more: Any) -> Any:
         world.clock.by(seconds=5)
         publish(world, prices=[{"sku": "host", "measure": "host", "per_hour": "0.10"}])
         world.clock.by(seconds=5)
         # As the next try does, if somebody else was faster.
         world.store.resources.catalog("host")
         monkeypatch.undo()
-        return check(*args)
+        return check(*args, **more)
 
     monkeypatch.setattr(limits, "check", publish_before)
     refused = ask(http, "/v1/leases", a_lease(max_price="0.50"))

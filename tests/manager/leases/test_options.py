@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from blazar.model.base.clock import zulu
 from blazar.model.base.paging import Page
 from blazar.model.leases.states import LeaseStatus
 from tests.configured import Configured
@@ -164,6 +165,18 @@ def test_what_was_done_to_other_things_is_kept_as_long_as_the_file_says(start, d
     found = [entry.about for entry in service.store.journal.entries_after(0, None, 100).items]
     assert sum(about.object_type == "resource" for about in found) == left
     assert lease["id"] in [about.id for about in found]
+
+
+@pytest.mark.parametrize(("minutes", "status"), [(0, 409), (5, 201)])
+def test_a_quote_holds_for_as_long_as_the_file_says(start, minutes, status):
+    service = start("[billing]", f"quote_holds = {minutes}", hosts=1)
+    publish(service)
+    later = {"start": "2030-04-02T08:00:00Z", "end": "2030-04-02T09:00:00Z"}
+    quoted_at = zulu(service.clock.now())
+    service.pass_time(minutes=4)
+    publish(service, at=service.clock.now(), prices=[{"sku": "host", "measure": "host", "per_hour": "9.00"}])
+    service.pass_time(minutes=1)
+    assert service.book(**later, quoted_at=quoted_at).status_code == status
 
 
 def test_who_is_to_be_paid_is_named_as_the_file_says(start):

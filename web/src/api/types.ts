@@ -337,6 +337,8 @@ export interface Price {
   difference?: string;
   /** What of the amount is for energy, by an estimate: of what is booked as long as it is not charged. */
   estimated?: string;
+  /** Of a quote: who books with it pays no more for some minutes. */
+  quoted_at?: Instant;
 }
 
 export interface Opening {

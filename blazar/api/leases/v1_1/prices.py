@@ -25,6 +25,8 @@ _EXAMPLE: Json = {
         }
     ],
     "if_cancelled": [{"until": "2030-04-25T08:00:00Z", "amount": "0.00"}],
+    "quoted_at": "2030-04-01T08:00:00Z",
+    "held_until": "2030-04-01T08:10:00Z",
 }
 _PART = an_object(
     {
@@ -41,6 +43,7 @@ _PART = an_object(
     },
     optional=("count", "hours", "per_hour", "kwh", "per_kwh"),
 )
+_HELD = ("quoted_at", "held_until")
 PRICE: Json = {
     **an_object(
         {
@@ -55,13 +58,15 @@ PRICE: Json = {
             },
             "charged": {**TEXT, "description": "what its project was charged for it so far; only of what is booked"},
             "difference": {**TEXT, "description": "how much more than before; only of a change that is not made"},
+            "quoted_at": {**ZULU, "description": "of a quote: who books with it pays no more until held_until"},
+            "held_until": ZULU,
             "estimated": {
                 **TEXT,
                 "description": "what of the amount is for energy, by an estimate: of what is booked as long as that is "
                 "not charged; only if energy has a price",
             },
         },
-        optional=("price_list", "fee", "parts", "if_cancelled", "charged", "difference", "estimated"),
+        optional=("price_list", "fee", "parts", "if_cancelled", "charged", "difference", "estimated", *_HELD),
     ),
     "type": ["object", "null"],
     "description": "what it costs; null: nothing has a price, or it lasts too long for one",
@@ -86,6 +91,7 @@ def render_price(price: LeasePrice | None) -> Json | None:
         "parts": list(map(_render_part, price.parts)),
         "if_cancelled": list(map(_render_cost, price.if_cancelled)),
         **estimated,
+        **{name: zulu(at) for name in _HELD if (at := getattr(price, name)) is not None},
     }
 
 

@@ -102,10 +102,10 @@ export function BookDialog({ question, opening, fits, promising, marked, priced,
   const cost = useCost(subject, form, plan, { opening, priced, promising });
   useEffect(() => {
     // The price that was shown is not that of today any more.
-    if (error instanceof Refused && error.has("price_exceeds_maximum")) cost.again();
+    if (error instanceof Refused && (error.has("price_exceeds_maximum") || error.has("quote_lapsed"))) cost.again();
   }, [error]);
   // What waits has no price yet, and so no bound.
-  const most = way === "waits" ? null : (cost.price?.amount ?? null);
+  const shown = way === "waits" ? null : cost.price;
   const words = WORDS[way];
   // Of a later start nothing is known; the first one waits as its opening says.
   const waking = way === "books" && plan.start < Date.parse(opening?.waking?.ready_at ?? "") ? opening?.waking : null;
@@ -124,7 +124,7 @@ export function BookDialog({ question, opening, fits, promising, marked, priced,
       title={words.title}
       onClose={onClose}
       actions={actions}
-      onSubmit={() => void send(subject, form, plan, some, most)}
+      onSubmit={() => void send(subject, form, plan, some, shown)}
     >
       <p class="summary">
         <strong>{question.wants.map((want) => whatOf(wishOf(want))).join(" and ")}</strong>

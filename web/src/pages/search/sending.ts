@@ -3,7 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { newKey, postOnce } from "../../api/client.ts";
 import { Refused } from "../../api/errors.ts";
-import type { Lease, Series } from "../../api/types.ts";
+import type { Lease, Price, Series } from "../../api/types.ts";
 import { note } from "../../parts/announce.tsx";
 import { go } from "../../router.ts";
 import { zone } from "../../time/zone.ts";
@@ -17,9 +17,9 @@ export function useSending(marked: readonly string[]) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const key = useRef(newKey());
-  const book = async (subject: Subject, form: Booking, plan: Plan, most: string | null) => {
-    // A list that was published meanwhile may be dearer: what was shown is the most that it costs.
-    const body = { ...leaseBody(subject, form, plan, zone.value), ...(most === null ? {} : { max_price: most }) };
+  const book = async (subject: Subject, form: Booking, plan: Plan, shown: Price | null) => {
+    // A list that was published meanwhile may be dearer: what was shown holds for some minutes, and is the most.
+    const body = { ...leaseBody(subject, form, plan, zone.value), ...(shown === null ? {} : priceBody(shown)) };
     // What was wanted at once is not asked for again later by itself.
     const once = plan.way === "immediate" ? { attempts: 1, patienceMs: HANDING_OVER_MS } : {};
     const { lease } = (await postOnce<{ lease: Lease }>("v1/leases", body, key.current, once)).data;
@@ -32,7 +32,7 @@ export function useSending(marked: readonly string[]) {
     note(`Booked: ${series.name}`);
     go("series", { id: series.id });
   };
-  const send = async (subject: Subject, form: Booking, plan: Plan, some: boolean, most: string | null) => {
+  const send = async (subject: Subject, form: Booking, plan: Plan, some: boolean, shown: Price | null) => {
     if (busy) return;
     if (plan.name === "") {
       setError(missingName());
@@ -42,7 +42,7 @@ export function useSending(marked: readonly string[]) {
     setError(null);
     try {
       if (plan.way === "recurs") await bookSeries(subject, form, plan, some);
-      else await book(subject, form, plan, most);
+      else await book(subject, form, plan, shown);
     } catch (refused) {
       // A definite answer ends this attempt; after a lost one the key stays, whatever is changed.
       if (refused instanceof Refused && refused.status < 500 && !refused.has("request_in_progress"))
@@ -52,6 +52,10 @@ export function useSending(marked: readonly string[]) {
     }
   };
   return { busy, error, setError, send };
+}
+
+function priceBody({ amount, quoted_at }: Price): Record<string, unknown> {
+  return { max_price: amount, ...(quoted_at === undefined ? {} : { quoted_at }) };
 }
 
 function missingName(): Refused {
