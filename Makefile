@@ -38,8 +38,10 @@ TWO := -n 2 --dist worksteal
 # Most of the fast tests write a database, for a moment: in memory, if there is a gibibyte for all of them.
 IN_MEMORY = $(shell test -w /dev/shm && df -Pm /dev/shm | awk 'END { exit $$4 < 1024 }' && echo PYTEST_DEBUG_TEMPROOT=/dev/shm)
 
+BESIDES ?=
+
 test: $(BIN)/.dev ## the fast tests (2 to 6 minutes)
-	$(IN_MEMORY) $(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web" $(ARGS)
+	$(IN_MEMORY) $(BIN)/python -m pytest -q $(TWO) -m "not slow and not cloud and not web $(BESIDES)" $(ARGS)
 
 # What a change most likely breaks is tried with each change; with FULL=1 everything is, with all cases, as each night.
 FULL ?=

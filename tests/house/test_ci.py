@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MARKS = ("slow", "cloud", "web", "nightly")
+MARKS = ("slow", "property", "cloud", "web", "nightly")
 KINDS = [frozenset(some) for number in range(len(MARKS) + 1) for some in combinations(MARKS, number)]
 """All that a test can be marked as."""
 FILES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
@@ -37,8 +37,12 @@ class Run:
         """Tell whether it runs a test of a file that has these marks."""
         if not any(lies_in(file, place) for place in self.places) or any(lies_in(file, one) for one in self.ignored):
             return False
-        # A property runs with the fast tests whatever else it does.
-        return bool(eval(self.chosen, {"property": False} | {name: name in marks for name in MARKS}))
+        return chosen_by(self.chosen, marks)
+
+
+@cache
+def chosen_by(expression: str, marks: frozenset[str]) -> bool:
+    return bool(eval(expression, {name: name in marks for name in MARKS}))
 
 
 def lies_in(file: str, place: str) -> bool:
