@@ -30,7 +30,7 @@ def empty(engine: Engine) -> None:
             connection.exec_driver_sql(statement)
         if connection.dialect.name == "sqlite":
             return
-        # To number a table anew takes MariaDB longer than most tests; most tests have numbered nothing in most tables.
+        # To number a table from 1 takes MariaDB longer than most tests; most tests number nothing in most tables.
         begun = (
             "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment > 1"
         )

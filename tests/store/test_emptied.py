@@ -19,7 +19,7 @@ CHANGE = {"kind": "host", "resource_id": 1, "token": "t", "at": datetime(2026, 1
 
 @pytest.mark.parametrize("kept_engine", ["postgresql", "mariadb"], indirect=True)
 @pytest.mark.parametrize("deleted", [False, True], ids=["of-rows-that-stay", "of-rows-that-are-deleted"])
-def test_numbering_begins_anew(engine: Engine, deleted: bool):
+def test_rows_are_numbered_from_one_again(engine: Engine, deleted: bool):
     seen = []
     for _ in range(2):
         with engine.execution_options(**{WRITES: True}).begin() as connection:
