@@ -23,7 +23,6 @@ from blazar.model.base.clock import to_second
 from blazar.model.base.errors import BlazarError, ClaimLost
 from blazar.model.base.log_lines import log_level
 from blazar.observe import metrics
-from blazar.store.sql.transactions import Clash
 from blazar.store.work.claims import TurnStore
 
 LOG = logging.getLogger(__name__)
@@ -144,7 +143,4 @@ class TurnWork(DueWork[datetime, datetime]):
 
     def _claim(self, due: datetime, claim: Claim) -> datetime | None:
         until = self._runtime.claims.begin(claim)
-        # Two may begin the first turn of all at once: the one that clashes leaves it to the other.
-        with suppress(Clash):
-            return due if self._turns.claim_turn(claim.token, now=due, until=until) else None
-        return None
+        return due if self._turns.claim_turn(claim.token, now=due, until=until) else None

@@ -137,10 +137,14 @@ def delete_accounts(connection: Connection, ids: Collection[str]) -> None:
         connection.execute(accounts.delete().where(_A.id.in_(part)))
 
 
-def replace_planned(connection: Connection, ids: Collection[str], new: Iterable[tuple[LeaseAccount, Planned]]) -> None:
-    """Write what is planned for accounts, instead of what was for those with these ids; two statements."""
-    for part in chunks(sorted(ids)):
-        connection.execute(planned.delete().where(planned.c.account_id.in_(part)))
+def replace_planned(
+    connection: Connection, old: Iterable[LeaseAccount], new: Iterable[tuple[LeaseAccount, Planned]]
+) -> None:
+    """Write what is planned for accounts, instead of what was for these ones; two statements."""
+    for part in chunks(sorted([(account.lease_id, account.id) for account in old])):
+        lease_ids, ids = zip(*part, strict=True)
+        # In the order of the key, which begins with the lease.
+        connection.execute(planned.delete().where(planned.c.lease_id.in_(lease_ids), planned.c.account_id.in_(ids)))
     insert_planned(connection, new)
 
 

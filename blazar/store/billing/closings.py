@@ -105,7 +105,7 @@ class ClosingStore:
             rows.write_accounts(connection, [one.closing.account for one in ours])
             rows.insert_charges(connection, [one.closing for one in ours], regions, currency=currency, at=at)
             plans = [(one.closing.account, one.planned) for one in ours]
-            rows.replace_planned(connection, [one.before.id for one in ours], plans)
+            rows.replace_planned(connection, [one.before for one in ours], plans)
 
         self._transactions.write(work)
 

@@ -17,6 +17,7 @@ from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.published import Publication, PublishedList, unknown_list
 from blazar.model.journal.object_entries import tell_price_list
 from blazar.store.journal.rows import write_entry
+from blazar.store.resources.inventory import PRICE_VERSION, PRICES, raise_inventory_version
 from blazar.store.sql.rows import AnyRow
 from blazar.store.sql.tables import UTC_TIME, accounts, price_lists, resources
 from blazar.store.sql.transactions import Clash, Transactions
@@ -24,7 +25,7 @@ from blazar.store.sql.transactions import Clash, Transactions
 _P = price_lists.c
 _ALL = sa.select(price_lists).order_by(_P.version)
 _LAST_BOOKING = sa.select(sa.func.max(accounts.c.opened_at, type_=UTC_TIME))
-_NEWEST = sa.select(_P.version, _P.digest).order_by(_P.version.desc()).limit(1)
+_VERSION = sa.select(PRICE_VERSION)
 
 
 def read_price_lists(connection: Connection) -> tuple[PriceList, ...]:
@@ -36,33 +37,32 @@ class PriceListCache:
     """Caches all price lists of a database."""
 
     def __init__(self) -> None:
-        self._kept: tuple[tuple[int, str] | None, tuple[PriceList, ...]] = (None, ())
+        self._kept: tuple[int, tuple[PriceList, ...]] = (0, ())
         self._lock = threading.Lock()
 
     def read(self, connection: Connection) -> tuple[PriceList, ...]:
         """Return all price lists, oldest first; costs one statement while none is added."""
-        row = connection.execute(_NEWEST).one_or_none()
-        newest = None if row is None else (int(row.version), str(row.digest))
+        version = connection.execute(_VERSION).scalar_one() or 0
         kept, lists = self._kept
-        if kept == newest:
+        if kept == version:
             return lists
         lists = read_price_lists(connection)
         with self._lock:
-            self._kept = newest, lists
+            self._kept = version, lists
         return lists
 
     def read_known(self, connection: Connection, version: int | None) -> tuple[PriceList, ...]:
-        """Return all price lists, of which this version is the last, 0 of none; costs nothing if that is known.
+        """Return all price lists of this version, 0 of none; costs nothing if they are known.
 
         None: the version is not known, either.
         """
-        newest, lists = self._kept
-        return lists if version == (newest[0] if newest else 0) else self.read(connection)
+        lists = self.latest(version)
+        return self.read(connection) if lists is None else lists
 
     def latest(self, version: int | None) -> tuple[PriceList, ...] | None:
-        """Return all price lists if this version is the last that is known; None: they have to be read."""
-        newest, lists = self._kept
-        return lists if version == (newest[0] if newest else 0) else None
+        """Return all price lists if this version of them is known; None: they have to be read."""
+        kept, lists = self._kept
+        return lists if version == kept else None
 
 
 class PriceListStore:
@@ -105,7 +105,7 @@ class PriceListStore:
         """Add a price list, and return it as it is published: ``now``; None: when it says itself.
 
         Who books at the time has either written that before, and keeps the prices of before, or plans once more and
-        knows of the list. Conflict if another one has its version. Six statements; without ``now`` two.
+        knows of the list. Conflict if another one has its version. Eight statements; without ``now`` four.
         """
 
         def work(connection: Connection) -> Publication:
@@ -147,6 +147,7 @@ def _insert(connection: Connection, publication: Publication) -> None:
             content=new.content,
         )
     )
+    raise_inventory_version(connection, PRICES)
     write_entry(connection, tell_price_list(publication, by=current().actor))
 
 

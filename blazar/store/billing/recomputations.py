@@ -36,7 +36,7 @@ MOST = 1000
 
 _A, _C, _F = accounts.c, charges.c, findings.c
 # Of one of which energy is still to be told nothing is said.
-_CLOSED = sa.and_(_A.state == str(AccountState.CLOSED), _A.due_at.is_(None))
+_CLOSED = sa.and_(_A.due_at.is_(None), _A.state == str(AccountState.CLOSED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -322,7 +322,7 @@ class LedgerWork:
         for _, months in planned:
             check_planned(months, self.lists)
         if self.accounts:
-            rows.replace_planned(connection, [account.id for account in self.accounts.values()], planned)
+            rows.replace_planned(connection, self.accounts.values(), planned)
         else:
             rows.insert_planned(connection, planned)
         if self.guard.limits:

@@ -119,7 +119,7 @@ class CatalogCache:
         self._kept: dict[str, ResourceCatalog] = {}
         self._tiers: dict[str, Mapping[int, int]] = {}
         self.price_version: int | None = None
-        """The version of the last price list when a catalog was last read; 0: there was none. None: none was read."""
+        """The version of all price lists when a catalog was last read; 0: there was none. None: none was read."""
         self._lock = threading.Lock()
 
     def latest(self, kind: str) -> ResourceCatalog | None:

@@ -21,7 +21,6 @@ from blazar.store.resources.resource_rows import resource_of
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import (
     inventory_versions,
-    price_lists,
     resource_capabilities,
     resource_properties,
     resources,
@@ -43,21 +42,25 @@ def new_label(kind: ResourceKind) -> str:
 
 
 # Every request reads them.
-CATALOG_VERSION = (
-    sa.select(inventory_versions.c.version)
-    .where(inventory_versions.c.kind == sa.bindparam("of", type_=inventory_versions.c.kind.type))
-    .scalar_subquery()
-)
+PRICES = ResourceKind("price lists")
+"""What has a version beside the kinds of resources; it can be the name of none."""
+
+
+def _select_version(kind: sa.ColumnElement[str]) -> sa.ScalarSelect[int]:
+    return sa.select(inventory_versions.c.version).where(inventory_versions.c.kind == kind).scalar_subquery()
+
+
+CATALOG_VERSION = _select_version(sa.bindparam("of", type_=inventory_versions.c.kind.type))
 """The version of the catalog of the kind ``of``."""
-PRICE_VERSION = sa.select(sa.func.max(price_lists.c.version)).scalar_subquery()
-"""The version of the last price list."""
+PRICE_VERSION = _select_version(sa.literal(str(PRICES)))
+"""The version of all price lists together: not the number of the last one, which may be another's after a restore."""
 _VERSIONS = sa.select(CATALOG_VERSION, PRICE_VERSION)
 
 IS_DECLARATION = resource_properties.c.name.startswith(DECLARED, autoescape=True)
 """The condition for properties that may declare cards: some databases take capital letters for the same."""
 
 Versions = tuple[int, int]
-"""The version of the catalog of a kind, and that of the last price list; 0 where there is none."""
+"""The version of the catalog of a kind, and that of all price lists; 0 where there is none."""
 
 
 def read_versions(connection: Connection, kind: ResourceKind) -> Versions:

@@ -168,13 +168,17 @@ class TurnStore:
         found: datetime | None = self._transactions.scalar(TURNS.select_next_due(turns.c.id == self.turn))
         return found
 
-    @atomic
-    def claim_turn(self, connection: Connection, token: str, *, now: datetime, until: datetime) -> bool:
+    def claim_turn(self, token: str, *, now: datetime, until: datetime) -> bool:
         """Claim the turn if it is due; return whether no other manager was faster. Two statements, once three."""
-        known = connection.execute(sa.select(turns.c.id).where(turns.c.id == self.turn)).first()
-        if known is None:
-            connection.execute(turns.insert().values(id=self.turn, due_at=now))
-        return TURNS.claim(connection, self.turn, token, turns.c.due_at <= now, until=until)
+
+        def claim(connection: Connection) -> bool:
+            known = connection.execute(sa.select(turns.c.id).where(turns.c.id == self.turn)).first()
+            if known is None:
+                connection.execute(turns.insert().values(id=self.turn, due_at=now))
+            return TURNS.claim(connection, self.turn, token, turns.c.due_at <= now, until=until)
+
+        # Two may begin the first turn of all at once.
+        return self._transactions.write_beside_others(claim)
 
     @atomic
     def recall_turn(self, connection: Connection, *, now: datetime, latest: datetime) -> None:

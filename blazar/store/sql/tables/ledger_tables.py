@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the ledger: who pays for a lease from when on, what the rest of it will cost, and what it has cost.
 
-Amounts of money are integers of 10⁻⁹ of the currency: SQLite keeps decimals as floating-point numbers.
+Amounts of money are integers of 10⁻⁹ of the currency: SQLite keeps decimals as floating-point numbers. Each booking
+writes an account and what is planned for it: they have few indexes, and SQLite keeps them in the order of their key.
 """
 
 from __future__ import annotations
@@ -47,11 +48,9 @@ accounts = sa.Table(
     # When all of it was charged, and that was computed once more; NULL of what is to be looked at first.
     sa.Column("checked_at", UTC_TIME),
     sa.UniqueConstraint("lease_id", "project_id", "opened_at"),
-    # Accounts to close, earliest first.
-    sa.Index(None, "due_at"),
-    sa.Index(None, "project_id", "state"),
-    # Accounts to compute once more.
-    sa.Index(None, "state", "checked_at", "id"),
+    # Accounts to close, earliest first; and those without more to charge, which are to be computed once more.
+    sa.Index(None, "due_at", "checked_at", "id"),
+    sqlite_with_rowid=False,
 )
 
 # What an account is still to be charged for a month: for the rest of what is booked, and for energy that is untold.
@@ -59,16 +58,16 @@ accounts = sa.Table(
 planned = sa.Table(
     "planned",
     metadata,
+    sa.Column("lease_id", Id, primary_key=True),
     sa.Column("account_id", Id, primary_key=True),
-    sa.Column("lease_id", Id, nullable=False),
-    sa.Column("project_id", sa.String(255), nullable=False),
     # Its first day.
     sa.Column("month", sa.Date, primary_key=True),
+    sa.Column("project_id", sa.String(255), nullable=False),
     sa.Column("nano", sa.BigInteger, nullable=False),
     # What of it is for energy; NULL: nothing is.
     sa.Column("estimated_nano", sa.BigInteger),
-    sa.Index(None, "lease_id"),
     sa.Index(None, "project_id", "month"),
+    sqlite_with_rowid=False,
 )
 
 # What was charged: rows are added, and never changed.
