@@ -60,7 +60,7 @@ class Interrupting:
             try:
                 migration()
             except Interrupted:
-                assert number < 99, "it does not go on"
+                assert number < 199, "it does not go on"
                 continue
             return number
 
