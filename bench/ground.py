@@ -62,6 +62,7 @@ from blazar.store.resources.resource_rows import details_row
 from blazar.store.sql.engine import WRITES, make_engine
 from blazar.store.sql.migrate import upgrade
 from blazar.store.sql.tables import allocations, events, leases, reservations
+from blazar.store.sql.versions import raise_version
 from blazar.store.store import Store
 from tests.people import PeopledCloud
 
@@ -248,7 +249,7 @@ class Ground:
                 label = {"label": f"{kind[0]}-{number:06}"}
                 row = inventory.new_row(kind, external_id, name, now) | details_row(details) | label
                 inventory.insert_resource(connection, kind, row, {}, now)
-            inventory.raise_inventory_version(connection, kind)
+            raise_version(connection, kind)
         self.ids = sorted(r.id for r in self.store.resources.of_kind(kind))
         # A tenth stays free: there has to be something to find.
         self.busy = self.ids[: len(self.ids) - max(1, len(self.ids) // 10)]

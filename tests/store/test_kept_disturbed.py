@@ -29,7 +29,7 @@ from blazar.model.resources.resource import (
 )
 from blazar.store.calendar import changes, kept
 from blazar.store.calendar.generations import read_generations
-from blazar.store.resources import inventory
+from blazar.store.sql import versions
 from blazar.store.sql.tables import allocations, calendar_changes, inventory_versions, resources
 from blazar.store.store import Store, StoreLimits
 from tests.copies import check_copies
@@ -65,12 +65,12 @@ def test_a_version_that_a_restored_database_has_had_before_says_something_else(
     third = a_host(other, 3)
     assert names(store) == {"node-1", "node-2", "node-3"}
     assert seen(store) == frozenset()
-    restored_at = inventory.read_seconds() + 60
+    restored_at = versions.read_seconds() + 60
     with late_commit(engine) as connection:
         connection.execute(resources.delete().where(resources.c.id == third.id))
         v = inventory_versions.c
         connection.execute(inventory_versions.update().where(v.kind == str(HOST)).values(version=v.version - 1))
-    monkeypatch.setattr(inventory, "read_seconds", lambda: restored_at)
+    monkeypatch.setattr(versions, "read_seconds", lambda: restored_at)
     fourth = a_host(other, 4)
     assert names(store) == {"node-1", "node-2", "node-4"}
     booked(other, hours(24, 26), fourth)

@@ -10,7 +10,7 @@ import pytest
 
 from blazar.model.base.errors import Conflict, NotFound
 from blazar.model.billing.published import Publication, draft_list
-from blazar.store.resources import inventory
+from blazar.store.sql import versions
 from blazar.store.sql.engine import WRITES
 from blazar.store.sql.tables import price_lists
 from blazar.store.store import Store
@@ -71,8 +71,8 @@ def test_a_number_that_a_restored_database_has_had_before_is_that_of_another_lis
     assert [one.fee for one in store.price_lists.read()] == [10**9, 2 * 10**9]
     with engine.execution_options(**{WRITES: True}).begin() as connection:
         connection.execute(price_lists.delete().where(price_lists.c.version == lost.version))
-    restored_at = inventory.read_seconds() + 60
-    monkeypatch.setattr(inventory, "read_seconds", lambda: restored_at)
+    restored_at = versions.read_seconds() + 60
+    monkeypatch.setattr(versions, "read_seconds", lambda: restored_at)
     # The same content: only when it was published is another time.
     assert publish(Store(engine), fee="2.00", at=NOON + timedelta(days=1)).version == lost.version
     assert [one.published_at for one in store.price_lists.read()] == [NOON, NOON + timedelta(days=1)]

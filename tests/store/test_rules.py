@@ -10,7 +10,7 @@ import pytest
 from blazar.model.base.errors import InvalidInput, NotFound, PreconditionFailed
 from blazar.model.resources.resource import HOST
 from blazar.model.rules.documents import MOST_RULES
-from blazar.store.resources.inventory import raise_inventory_version
+from blazar.store.sql.versions import raise_version
 from blazar.store.store import Store
 from tests.rules import a_rule
 from tests.statements import counted
@@ -73,7 +73,7 @@ def test_another_process_knows_of_them_with_the_next_catalog_at_no_cost_while_no
     known: list[list[str]] = []
     other.rules.listen(lambda rules: known.append([rule.name for rule in rules]))
     with engine.begin() as connection:
-        raise_inventory_version(connection, HOST)
+        raise_version(connection, HOST)
     write(store)
     assert other.resources.catalog(HOST).resources == ()
     with counted(engine) as statements:

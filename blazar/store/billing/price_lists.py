@@ -17,15 +17,15 @@ from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.published import Publication, PublishedList, unknown_list
 from blazar.model.journal.object_entries import tell_price_list
 from blazar.store.journal.rows import write_entry
-from blazar.store.resources.inventory import PRICE_VERSION, PRICES, raise_inventory_version
 from blazar.store.sql.rows import AnyRow
 from blazar.store.sql.tables import UTC_TIME, accounts, price_lists, resources
 from blazar.store.sql.transactions import Clash, Transactions
+from blazar.store.sql.versions import PRICES, raise_version, select_version
 
 _P = price_lists.c
 _ALL = sa.select(price_lists).order_by(_P.version)
 _LAST_BOOKING = sa.select(sa.func.max(accounts.c.opened_at, type_=UTC_TIME))
-_VERSION = sa.select(PRICE_VERSION)
+_VERSION = sa.select(select_version(PRICES))
 
 
 def read_price_lists(connection: Connection) -> tuple[PriceList, ...]:
@@ -147,7 +147,7 @@ def _insert(connection: Connection, publication: Publication) -> None:
             content=new.content,
         )
     )
-    raise_inventory_version(connection, PRICES)
+    raise_version(connection, PRICES)
     write_entry(connection, tell_price_list(publication, by=current().actor))
 
 

@@ -40,12 +40,12 @@ from blazar.store.calendar.timelines import read_blocks
 from blazar.store.journal.rows import write_entry
 from blazar.store.maintenance.held_pieces import HeldPiece, read_pieces
 from blazar.store.maintenance.plans import insert_plans, read_affected, replace_plans
-from blazar.store.resources import inventory
 from blazar.store.resources.catalog import CatalogCache, ResourceCatalog
 from blazar.store.sql.paging import read_page
 from blazar.store.sql.rows import AnyRow, chunks
 from blazar.store.sql.tables import maintenance_leases, maintenance_resources, maintenance_windows, resources
 from blazar.store.sql.transactions import Transactions, atomic
+from blazar.store.sql.versions import raise_version
 from blazar.store.work.claims import WINDOWS
 
 _BEGUN = tuple(map(str, BEGUN))
@@ -147,7 +147,7 @@ class MaintenanceStore:
         ]
         connection.execute(maintenance_resources.insert(), rows)
         insert_plans(connection, maintenance.id, plans)
-        inventory.raise_inventory_version(connection, kind)
+        raise_version(connection, kind)
         told = replace(maintenance, hosts=tuple(_read_hosts(connection, [maintenance.id])[maintenance.id]))
         write_entry(connection, tell_maintenance(None, told, at=at, by=current().actor))
 
@@ -178,7 +178,7 @@ class MaintenanceStore:
         )
         if plans is not None:
             replace_plans(connection, before.id, plans)
-        inventory.raise_inventory_version(connection, kind)
+        raise_version(connection, kind)
         told = tell_maintenance(before, replace(after, revision=before.revision + 1), at=at, by=current().actor)
         write_entry(connection, told)
 

@@ -22,6 +22,7 @@ from blazar.model.resources.resource import NAMES, RESERVED_NAMES, Resource, Res
 from blazar.store.resources import inventory
 from blazar.store.sql.tables import leases, reservations, resources
 from blazar.store.sql.transactions import Transactions, atomic
+from blazar.store.sql.versions import raise_version
 
 REMEMBERED_REQUIREMENTS = 512
 REMEMBERED_PROJECTS = 512
@@ -183,4 +184,4 @@ class RegionStore:
         for table in (resources, reservations):
             connection.execute(table.update().where(table.c.region == "").values(region=region))
         for kind in kinds:
-            inventory.raise_inventory_version(connection, ResourceKind(kind))
+            raise_version(connection, kind)

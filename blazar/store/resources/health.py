@@ -16,11 +16,11 @@ from blazar.model.journal.entries import JournalEntry
 from blazar.model.journal.object_entries import tell_failure, tell_resource
 from blazar.model.resources.resource import Resource, ResourceKind
 from blazar.store.journal.rows import write_entries
-from blazar.store.resources import inventory
 from blazar.store.resources.resource_rows import ENABLED, resource_of
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import resources
 from blazar.store.sql.transactions import Transactions, atomic
+from blazar.store.sql.versions import raise_version
 
 
 class ResourceHealthStore:
@@ -51,7 +51,7 @@ class ResourceHealthStore:
         # The generation is raised, so that no booking succeeds that assumed the resource to be healthy.
         for reason, ids in by_reason.items():
             _set_condition(connection, ids, at=at, failure=reason, failed_since=since)
-        inventory.raise_inventory_version(connection, kind)
+        raise_version(connection, kind)
         new = [id_ for id_ in failures if id_ in known and known[id_] is None]
         write_entries(connection, [tell_failure(found[id_], failures[id_], at=at) for id_ in new])
         return frozenset(new)
@@ -68,7 +68,7 @@ class ResourceHealthStore:
         changed = sorted(id_ for id_, resource in found.items() if resource.failure is not None)
         _set_condition(connection, changed, at=at, failure=None, failed_since=None)
         if changed:
-            inventory.raise_inventory_version(connection, kind)
+            raise_version(connection, kind)
             write_entries(connection, [tell_failure(found[id_], None, at=at) for id_ in changed])
         return frozenset(changed)
 
@@ -93,7 +93,7 @@ class ResourceHealthStore:
         enabled = tuple(resource_of(row, {}) for row in rows)
         _set_condition(connection, [resource.id for resource in enabled], at=at, disabled=False, **ENABLED)
         for kind in sorted({resource.kind for resource in enabled}):
-            inventory.raise_inventory_version(connection, kind)
+            raise_version(connection, kind)
         write_entries(connection, [_tell_enabling(resource, at) for resource in enabled])
         return enabled
 

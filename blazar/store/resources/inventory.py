@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -25,6 +24,7 @@ from blazar.store.sql.tables import (
     resource_properties,
     resources,
 )
+from blazar.store.sql.versions import PRICES, raise_version, select_version
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Base 32 without letters that are easily mistaken for others."""
@@ -42,17 +42,9 @@ def new_label(kind: ResourceKind) -> str:
 
 
 # Every request reads them.
-PRICES = ResourceKind("price lists")
-"""What has a version beside the kinds of resources; it can be the name of none."""
-
-
-def _select_version(kind: sa.ColumnElement[str]) -> sa.ScalarSelect[int]:
-    return sa.select(inventory_versions.c.version).where(inventory_versions.c.kind == kind).scalar_subquery()
-
-
-CATALOG_VERSION = _select_version(sa.bindparam("of", type_=inventory_versions.c.kind.type))
+CATALOG_VERSION = select_version(sa.bindparam("of", type_=inventory_versions.c.kind.type))
 """The version of the catalog of the kind ``of``."""
-PRICE_VERSION = _select_version(sa.literal(str(PRICES)))
+PRICE_VERSION = select_version(PRICES)
 """The version of all price lists together: not the number of the last one, which may be another's after a restore."""
 _VERSIONS = sa.select(CATALOG_VERSION, PRICE_VERSION)
 
@@ -212,31 +204,8 @@ def change_resource(connection: Connection, resource_id: int, at: datetime, **co
     if not result.rowcount:
         raise NotFound("the resource is no longer registered", code="resource_not_found")
     kind = ResourceKind(_read_kind(connection, resource_id))
-    raise_inventory_version(connection, kind)
+    raise_version(connection, kind)
     return kind
-
-
-def raise_inventory_version(connection: Connection, kind: ResourceKind) -> None:
-    """Invalidate what every process caches of this kind.
-
-    Versions are at least the seconds of a clock: those of a restored database do not come again for something else.
-    """
-    seconds, following = read_seconds(), inventory_versions.c.version + 1
-    raised = connection.execute(
-        inventory_versions.update()
-        .where(inventory_versions.c.kind == str(kind))
-        .values(version=sa.case((following > seconds, following), else_=seconds))
-    )
-    if not raised.rowcount:
-        connection.execute(inventory_versions.insert().values(kind=str(kind), version=seconds))
-
-
-def read_seconds() -> int:
-    """Return the seconds since 2026, as a number that fits until 2094."""
-    return int(time.time()) - _SECONDS_OF_2026
-
-
-_SECONDS_OF_2026 = 1_767_225_600
 
 
 def read_private_names(connection: Connection, kind: ResourceKind) -> frozenset[str]:

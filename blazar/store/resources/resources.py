@@ -41,6 +41,7 @@ from blazar.store.resources.resource_rows import (
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import allocations, host_power, resource_capabilities, resource_properties, resources
 from blazar.store.sql.transactions import Clash, Transactions, atomic
+from blazar.store.sql.versions import raise_version
 
 DETAILS = ("attributes", "capacity", "limits", "traits", "pools")
 """The columns with what the cloud says about a resource."""
@@ -102,7 +103,7 @@ class ResourceStore:
         def insert_resource(connection: Connection) -> Resource:
             row = inventory.new_row(kind, external_id, name, at) | details_row(details) | columns
             inventory.insert_resource(connection, kind, row, capabilities, at)
-            inventory.raise_inventory_version(connection, kind)
+            raise_version(connection, kind)
             made = inventory.load_resource(connection, kind, external_id)
             write_entry(connection, tell_resource(None, made, at=at, by=current().actor))
             return made
@@ -185,7 +186,7 @@ class ResourceStore:
                     for id_, new in sorted(changed.items())
                 ],
             )
-            inventory.raise_inventory_version(connection, kind)
+            raise_version(connection, kind)
             refreshed = {id_: _renew(known[id_], new) for id_, new in sorted(changed.items())}
             told = (tell_resource(known[id_], new, at=at, by=current().actor) for id_, new in refreshed.items())
             write_entries(connection, [entry for entry in told if entry is not None])
@@ -266,7 +267,7 @@ class ResourceStore:
                     code="property_not_found",
                 )
             connection.execute(resource_properties.update().where(*where).values(private=private, updated_at=at))
-            inventory.raise_inventory_version(connection, kind)
+            raise_version(connection, kind)
             before = property_of(row)
             after = replace(before, private=private, updated_at=at)
             write_entry(connection, tell_property(before, after, at=at, by=current().actor))

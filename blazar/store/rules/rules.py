@@ -15,21 +15,20 @@ from sqlalchemy.engine import Connection
 from blazar.context import current
 from blazar.model.base.errors import Conflict, InvalidInput, PreconditionFailed, check_revision
 from blazar.model.journal.object_entries import tell_rule
-from blazar.model.resources.resource import ResourceKind
 from blazar.model.rules.documents import MOST_RULES, parse_rule
 from blazar.model.rules.values import BookingRule, WrittenRule, unknown_rule
 from blazar.store.billing.price_lists import outdate_plans
 from blazar.store.journal.rows import write_entry
-from blazar.store.resources.inventory import raise_inventory_version
 from blazar.store.sql.rows import AnyRow
 from blazar.store.sql.tables import inventory_versions, rules
 from blazar.store.sql.transactions import Clash, Transactions
+from blazar.store.sql.versions import raise_version, select_version
 
 _R = rules.c
 _ALL = sa.select(rules).order_by(_R.name)
-_RULES = ResourceKind("booking rules")
+_RULES = "booking rules"
 """What has a version beside the kinds of resources; it can be the name of none."""
-_REVISION = sa.select(inventory_versions.c.version).where(inventory_versions.c.kind == str(_RULES)).scalar_subquery()
+_REVISION = select_version(_RULES)
 _STAMPED = sa.select(sa.func.coalesce(_REVISION, 0).label("stamp")).subquery()
 _KNOWN = sa.select(_STAMPED.c.stamp, rules).select_from(_STAMPED.outerjoin(rules, sa.true())).order_by(_R.name)
 _CHANGED = "the rule has changed meanwhile"
@@ -155,8 +154,8 @@ def _raise_revision(connection: Connection) -> int:
     """Return the revision of what is written: the only one at a time, as all who write a rule wait here."""
     kinds = connection.execute(sa.select(inventory_versions.c.kind)).scalars().all()
     # Every process reads the catalogs again, and the rules with them.
-    for kind in sorted({*kinds, str(_RULES)}):
-        raise_inventory_version(connection, ResourceKind(kind))
+    for kind in sorted({*kinds, _RULES}):
+        raise_version(connection, kind)
     return int(connection.execute(sa.select(_REVISION)).scalar_one())
 
 
