@@ -50,7 +50,7 @@ DOCUMENT = {
 """The list of the page on prices."""
 
 
-LIMITS = {"search, 2 hosts": 11, "search, 10 hosts": 12, "create": 9}
+LIMITS = {"search, 2 hosts": 11, "search, 10 hosts": 12, "create": 8}
 """At most how many percent of CPU a price list adds where hosts are few, so that what it adds is most: a fifth above
 the mean of measurements. With 1000 hosts and 10 000 leases a ledger costs half of that."""
 

@@ -20,12 +20,12 @@ from blazar.store.journal.rows import write_entry
 from blazar.store.sql.rows import AnyRow
 from blazar.store.sql.tables import UTC_TIME, accounts, price_lists, resources
 from blazar.store.sql.transactions import Clash, Transactions
-from blazar.store.sql.versions import PRICES, raise_version, select_version
+from blazar.store.sql.versions import PRICE_VERSION, PRICES, raise_version
 
 _P = price_lists.c
 _ALL = sa.select(price_lists).order_by(_P.version)
 _LAST_BOOKING = sa.select(sa.func.max(accounts.c.opened_at, type_=UTC_TIME))
-_VERSION = sa.select(select_version(PRICES))
+_VERSION = sa.select(PRICE_VERSION)
 
 
 def read_price_lists(connection: Connection) -> tuple[PriceList, ...]:
@@ -56,8 +56,8 @@ class PriceListCache:
 
         None: the version is not known, either.
         """
-        lists = self.latest(version)
-        return self.read(connection) if lists is None else lists
+        kept, lists = self._kept
+        return lists if version == kept else self.read(connection)
 
     def latest(self, version: int | None) -> tuple[PriceList, ...] | None:
         """Return all price lists if this version of them is known; None: they have to be read."""

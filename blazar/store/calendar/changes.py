@@ -22,9 +22,9 @@ from sqlalchemy.engine import Connection
 from blazar.model.base.values import dataclass, field
 from blazar.model.calendar.allocations import Allocation
 from blazar.model.leases.states import LeaseStatus
-from blazar.store.resources.inventory import CATALOG_VERSION, PRICE_VERSION, Versions
 from blazar.store.sql.rows import AnyRow, chunks
 from blazar.store.sql.tables import allocations, calendar_changes, leases
+from blazar.store.sql.versions import CATALOG_VERSION, PRICE_VERSION, Versions
 
 MOST_GAPS = 2000
 """How many missing numbers are asked for one by one; of more, all rows from the first of them on are read."""

@@ -47,8 +47,8 @@ from blazar.store.calendar.generations import read_generations
 from blazar.store.calendar.kept_rows import read_all, read_closed, read_live_generations, read_resources
 from blazar.store.calendar.own_bookings import Booked, take_bookings
 from blazar.store.resources.catalog import CatalogCache, ResourceCatalog
-from blazar.store.resources.inventory import Versions, read_versions
 from blazar.store.sql.transactions import Transactions, atomic
+from blazar.store.sql.versions import Versions, read_versions
 
 FORGETS = timedelta(hours=1)
 """Uses that have left are kept for so long after they are over: clocks of managers differ."""

@@ -22,7 +22,7 @@ from blazar.model.resources.resource import NAMES, RESERVED_NAMES, Resource, Res
 from blazar.store.resources import inventory
 from blazar.store.sql.tables import leases, reservations, resources
 from blazar.store.sql.transactions import Transactions, atomic
-from blazar.store.sql.versions import raise_version
+from blazar.store.sql.versions import Versions, raise_version, read_versions
 
 REMEMBERED_REQUIREMENTS = 512
 REMEMBERED_PROJECTS = 512
@@ -127,14 +127,12 @@ class CatalogCache:
         """Return the cached catalog of a kind, valid or not."""
         return self._kept.get(kind)
 
-    def read(
-        self, connection: Connection, kind: ResourceKind, versions: inventory.Versions | None = None
-    ) -> ResourceCatalog:
+    def read(self, connection: Connection, kind: ResourceKind, versions: Versions | None = None) -> ResourceCatalog:
         """Return the catalog of a kind; costs one statement while nothing has changed, none if its versions are known.
 
         These are of the same transaction.
         """
-        version, self.price_version = versions or inventory.read_versions(connection, kind)
+        version, self.price_version = versions or read_versions(connection, kind)
         kept = self._kept.get(kind)
         if kept is not None and kept.version == version:
             return kept

@@ -19,12 +19,11 @@ from blazar.model.resources.resource import Resource, ResourceKind, unknown_reso
 from blazar.store.resources.resource_rows import resource_of
 from blazar.store.sql.rows import chunks
 from blazar.store.sql.tables import (
-    inventory_versions,
     resource_capabilities,
     resource_properties,
     resources,
 )
-from blazar.store.sql.versions import PRICES, raise_version, select_version
+from blazar.store.sql.versions import raise_version
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Base 32 without letters that are easily mistaken for others."""
@@ -41,24 +40,8 @@ def new_label(kind: ResourceKind) -> str:
     return f"{kind[0]}-" + "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
 
 
-# Every request reads them.
-CATALOG_VERSION = select_version(sa.bindparam("of", type_=inventory_versions.c.kind.type))
-"""The version of the catalog of the kind ``of``."""
-PRICE_VERSION = select_version(PRICES)
-"""The version of all price lists together: not the number of the last one, which may be another's after a restore."""
-_VERSIONS = sa.select(CATALOG_VERSION, PRICE_VERSION)
-
 IS_DECLARATION = resource_properties.c.name.startswith(DECLARED, autoescape=True)
 """The condition for properties that may declare cards: some databases take capital letters for the same."""
-
-Versions = tuple[int, int]
-"""The version of the catalog of a kind, and that of all price lists; 0 where there is none."""
-
-
-def read_versions(connection: Connection, kind: ResourceKind) -> Versions:
-    """Return the versions that are valid for a kind; one statement."""
-    catalog, prices = connection.execute(_VERSIONS, {"of": str(kind)}).one()
-    return catalog or 0, prices or 0
 
 
 def load_resources(

@@ -21,6 +21,23 @@ def select_version(kind: str | sa.ColumnElement[str]) -> sa.ScalarSelect[int]:
     return sa.select(inventory_versions.c.version).where(inventory_versions.c.kind == kind).scalar_subquery()
 
 
+# Every request reads them.
+CATALOG_VERSION = select_version(sa.bindparam("of", type_=inventory_versions.c.kind.type))
+"""The version of the catalog of the kind ``of``."""
+PRICE_VERSION = select_version(PRICES)
+"""The version of all price lists together: not the number of the last one, which may be another's after a restore."""
+_VERSIONS = sa.select(CATALOG_VERSION, PRICE_VERSION)
+
+Versions = tuple[int, int]
+"""The version of the catalog of a kind, and that of all price lists; 0 where there is none."""
+
+
+def read_versions(connection: Connection, kind: str) -> Versions:
+    """Return the versions that are valid for a kind; one statement."""
+    catalog, prices = connection.execute(_VERSIONS, {"of": str(kind)}).one()
+    return catalog or 0, prices or 0
+
+
 def raise_version(connection: Connection, kind: str) -> None:
     """Invalidate what every process keeps of this kind.
 
