@@ -24,7 +24,7 @@ from blazar.model.leases.states import ReservationStatus
 from blazar.model.resources.resource import Resource
 from blazar.resources.contract.parameters import not_among, service_names
 from blazar.resources.contract.values import Task
-from blazar.resources.hosts.aggregates.freepool import HOSTS_AT_A_TIME, Freepool, NotInFreepool
+from blazar.resources.hosts.aggregates.freepool import HOSTS_AT_A_TIME, Freepool, NotInFreepool, for_each
 from blazar.resources.hosts.aggregates.membership import AggregateNames
 from blazar.resources.hosts.pci_aliases import NO_ALIASES, PciAliases
 from blazar.resources.hosts.preemptibles import Preemptibles
@@ -292,7 +292,8 @@ class CapacityEnsurer:
         hosts = _hosts_of(task, aggregate)
         others = self._hypervisor_names(host for host in hosts if host not in names)
         inventory = self._inventory(task)
-        return sum(1 for host in hosts if not inventory.delete_inventory(names.get(host) or others[host]))
+        dropped = for_each(hosts, lambda host: inventory.delete_inventory(names.get(host) or others[host]))
+        return sum(not is_gone for is_gone in dropped.values())
 
     def _hypervisor_names(self, hosts: Iterable[str]) -> Mapping[str, str]:
         """Return the hypervisor hostname for each service name; the service name itself if Nova does not know it."""

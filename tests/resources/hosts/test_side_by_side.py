@@ -44,6 +44,9 @@ def test_the_hosts_of_instances_get_their_capacity_at_the_same_time(world):
     world.faults.on_call = Meeting("add_host", "reserved_capacity", "set_inventory")
     world.run_to(lease.window.start)
     assert world.now(lease).status == "ACTIVE"
+    world.faults.on_call = Meeting("delete_inventory", "remove_host")
+    world.run_to(lease.window.end)
+    assert world.now(lease).status == "TERMINATED"
 
 
 def count_calls(faults: Faults, world: World) -> Counter[str]:

@@ -133,8 +133,8 @@ class Freepool:
 
     def delete_sharing_aggregate(self, aggregate: Aggregate) -> None:
         """Ensure that an aggregate that shares hosts with others is gone; it stays if it has hosts unknown to Nova."""
-        gone = [self._members.remove_host_if_known(aggregate, host) for host in aggregate.hosts]
-        if all(gone):
+        gone = for_each(aggregate.hosts, lambda host: self._members.remove_host_if_known(aggregate, host))
+        if all(gone.values()):
             self._members.delete_aggregate(aggregate)
 
     def check_all_in_freepool(self, hosts: Iterable[str], aggregate: Aggregate, aggregates: AggregateList) -> None:
