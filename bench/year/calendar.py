@@ -34,6 +34,7 @@ class YearCalendar:
 
     mode: RepackMode
     now: int = 0
+    exact: float = 0.0
     on: dict[int, list[PromisedPiece]] = field(default_factory=lambda: defaultdict(list))
     counts: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -146,7 +147,7 @@ class YearCalendar:
         problem = RepackProblem(window, needs, *self._movable(window))
         # What reads and writes is not of the search, in the service as here.
         spent = time.thread_time() + LONGEST_SEARCH
-        found = repack(problem, RepackLimits(is_spent=lambda: time.thread_time() > spent))
+        found = repack(problem, RepackLimits(is_spent=lambda: time.thread_time() > spent, exact=self.exact))
         self.seconds["search"].append(time.thread_time() - begin)
         if isinstance(found, NotRepacked):
             self.counts["proven" if found.proof else "too_many" if found.leases else "not_proven"] += write

@@ -273,6 +273,20 @@ REPACK: tuple[cfg.Opt, ...] = (
         min=0,
         help="How often a lease gets other hosts at most before its start; then it keeps those that it has.",
     ),
+    cfg.IntOpt(
+        "repack_most_leases",
+        default=20,
+        min=0,
+        help="How many leases get other hosts at most for one that is booked, changed, or loses a host.",
+    ),
+    cfg.IntOpt(
+        "repack_exact",
+        default=2,
+        min=0,
+        max=30,
+        help="Seconds for which a solver goes on where the search for such hosts gives up; then it is known whether "
+        "any arrangement of all leases has room. It needs the extra exact (pip install 'blazar[exact]'). 0: never.",
+    ),
 )
 """Options of ``[manager]``."""
 
@@ -289,7 +303,9 @@ def read_repack(conf: cfg.ConfigOpts) -> RepackSettings:
     """Return which leases may get other hosts before their start."""
     manager = conf.manager
     notice = timedelta(minutes=manager.repack_notice)
-    return RepackSettings(RepackMode(manager.repack), notice, manager.repack_most_moves)
+    exact = timedelta(seconds=manager.repack_exact)
+    most = manager.repack_most_moves, manager.repack_most_leases
+    return RepackSettings(RepackMode(manager.repack), notice, *most, exact)
 
 
 def read_reports(conf: cfg.ConfigOpts) -> ReportSettings:

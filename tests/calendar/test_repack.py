@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -308,6 +309,40 @@ def test_no_answer_is_wrong_and_most_of_what_needs_moves_is_found():
     assert missed <= 0.1 * (repacked + missed), counts
     assert proven > 4 * unknown, counts
     assert min(fitted, repacked) > 5, counts
+
+
+@pytest.mark.parametrize("pinned", [0.0, 0.3])
+def test_with_a_solver_a_request_is_granted_if_and_only_if_there_is_an_arrangement(pinned):
+    """Where the search gives up, and where it is not made at all; what it refuses by prices anybody can count again."""
+    pytest.importorskip("highspy", reason="the extra exact is not installed")
+    granted = refused = counted = 0
+    for seed in range(max(CASES, 150)):
+        problem = draw(random.Random(seed), pinned=pinned)
+        possible = can_be_arranged(problem)
+        for spent in (False, True):
+            found = repack(problem, RepackLimits(is_spent=lambda spent=spent: spent, exact=60))
+            assert isinstance(found, Repack) == possible, seed
+            if isinstance(found, Repack):
+                check_moves(problem, found)
+                granted += bool(found.moves)
+                continue
+            assert found.proof is not None, seed
+            refused += 1
+            if found.full or found.proof.prices:
+                assert is_proved(problem, found.proof), seed
+                counted += 1
+    assert min(granted, counted) > 10, (granted, refused, counted)
+
+
+def test_without_the_extra_nothing_is_decided(monkeypatch):
+    problem = a_problem([a_piece("a", 1)], a_need(1, [1]))
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    assert repack(problem, RepackLimits(is_spent=lambda: True, exact=60)) == NotRepacked()
+
+
+def test_a_solver_without_time_decides_nothing():
+    problem = a_problem([a_piece("a", 1)], a_need(1, [1]))
+    assert repack(problem, RepackLimits(is_spent=lambda: True, exact=1e-9)) == NotRepacked()
 
 
 def count_in_use(problem: RepackProblem, hosts: frozenset[int]) -> HostsInUse:

@@ -35,9 +35,12 @@ _BY_START = attrgetter("start")
 
 
 class RepackBoard:
-    """What is on each host. Hosts that all choices treat alike are one class; only hosts of choices are known."""
+    """What is on each host. Hosts that all choices treat alike are one class, but those ``apart``.
 
-    def __init__(self, problem: RepackProblem) -> None:
+    Only hosts of choices are known.
+    """
+
+    def __init__(self, problem: RepackProblem, apart: frozenset[int] = frozenset()) -> None:
         self.window = problem.window
         self.units: list[RepackUnit] = []
         self.choices: list[frozenset[int]] = []
@@ -56,7 +59,7 @@ class RepackBoard:
             )
             for need in problem.needs
         )
-        self.class_of, self.classes = _find_classes(self.choices)
+        self.class_of, self.classes = _find_classes(self.choices, apart)
         self.classes_of = [tuple(sorted({self.class_of[host] for host in choice})) for choice in self.choices]
         self._first = list(self._at)
 
@@ -173,6 +176,14 @@ class RepackBoard:
         return None
 
     @property
+    def is_sound(self) -> bool:
+        """Whether each unit that may move is on a host that it may have, and no two are on one at once."""
+        placed = [(host, unit) for host, unit in zip(self._at, self.units, strict=True) if unit.choice is not None]
+        if not all(host in self.choices[unit.choice] for host, unit in placed if unit.choice is not None):
+            return False
+        return all(one.end <= two.start for on in self._on.values() for one, two in zip(on, on[1:], strict=False))
+
+    @property
     def moves(self) -> Iterator[RepackMove]:
         """Yield the pieces that are not where they were."""
         for unit, first, now in zip(self.units, self._first, self._at, strict=True):
@@ -195,17 +206,20 @@ def _merge(uses: Iterable[tuple[int, int, PromisedPiece | None]]) -> list[tuple[
     return merged
 
 
-def _find_classes(choices: Sequence[frozenset[int]]) -> tuple[Mapping[int, int], Sequence[Sequence[int]]]:
-    """Return the class of each host of these sets, and the hosts of each class."""
+def _find_classes(
+    choices: Sequence[frozenset[int]], apart: frozenset[int]
+) -> tuple[Mapping[int, int], Sequence[Sequence[int]]]:
+    """Return the class of each host of these sets, and the hosts of each class; one ``apart`` is a class of its own."""
     signs: dict[int, int] = defaultdict(int)
     for number, choice in enumerate(choices):
         for host in choice:
             signs[host] |= 1 << number
-    known: dict[int, int] = {}
+    known: dict[tuple[int, int], int] = {}
+    keys = {host: (sign, host if host in apart else NOWHERE) for host, sign in signs.items()}
     classes: list[list[int]] = []
     for host in sorted(signs):
-        number = known.setdefault(signs[host], len(classes))
+        number = known.setdefault(keys[host], len(classes))
         if number == len(classes):
             classes.append([])
         classes[number].append(host)
-    return {host: known[sign] for host, sign in signs.items()}, classes
+    return {host: known[key] for host, key in keys.items()}, classes

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from blazar.calendar.repack.board import NOWHERE, RepackBoard, RepackUnit
+from blazar.calendar.repack.exact import Goal, find_arrangements
 from blazar.calendar.repack.proof import find_proof
-from blazar.calendar.repack.values import NotRepacked, Repack, RepackLimits, RepackProblem
-from blazar.model.base.values import dataclass, field
+from blazar.calendar.repack.values import NoArrangement, NotRepacked, Repack, RepackLimits, RepackProblem
+from blazar.model.base.values import dataclass, field, replace
 
 MOST_STARTS = 4
 """How many hosts of a class a swap is begun on."""
@@ -39,12 +40,29 @@ def repack(problem: RepackProblem, limits: RepackLimits | None = None) -> Repack
     if proof is not None:
         return NotRepacked(proof)
     board = RepackBoard(problem)
-    search = _RepackSearch(board, limits)
     try:
-        if not search.place_needed():
-            return NotRepacked()
+        found = _RepackSearch(board, limits).place_needed()
     except _Spent:
-        return NotRepacked()
+        found = False
+    return _conclude(problem, board, limits) if found else _decide(problem, limits)
+
+
+def _decide(problem: RepackProblem, limits: RepackLimits) -> Repack | NotRepacked:
+    """Return what the exact stage says where the search has given up."""
+    calm = replace(limits, is_spent=lambda: False)
+    for found in find_arrangements(problem, limits.exact):
+        if isinstance(found, NoArrangement):
+            return NotRepacked(found)
+        board, goals = found
+        if _RepackSearch(board, calm).reach(goals):
+            return _conclude(problem, board, limits)
+    return NotRepacked()
+
+
+def _conclude(problem: RepackProblem, board: RepackBoard, limits: RepackLimits) -> Repack | NotRepacked:
+    """Return what is found once all is placed on a board, if no more leases move than may."""
+    if not board.is_sound:
+        raise RuntimeError("two leases would be on one host at once")
     moves = tuple(board.moves)
     leases = len({move.piece.lease_id for move in moves})
     if leases > limits.leases:
@@ -82,6 +100,16 @@ class _RepackSearch:
             return False
         left = [unit for unit in left if not self._place_free(unit, self._choice(unit))]
         return all(self._place(unit, self.limits.depth) for unit in left)
+
+    def reach(self, goals: Iterable[Goal]) -> bool:
+        """Put units on hosts of other classes: all leave first, and the longest is placed first."""
+        ordered = sorted(goals, key=lambda goal: (goal[0].start - goal[0].end, goal[0].number))
+        for unit, _ in ordered:
+            self.board.move(unit, NOWHERE)
+        return all(
+            self._place_free(unit, self.board.classes[class_]) or self._place_in(unit, (class_,), 0)
+            for unit, class_ in ordered
+        )
 
     def _choice(self, unit: RepackUnit) -> frozenset[int]:
         return frozenset() if unit.choice is None else self.board.choices[unit.choice]

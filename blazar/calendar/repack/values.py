@@ -82,11 +82,15 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RepackLimits:
-    """How far a search goes; ``is_spent`` is asked again and again whether it took long enough."""
+    """How far a search goes; ``is_spent`` is asked again and again whether it took long enough.
+
+    ``exact`` is for how many seconds a solver goes on where the search gives up, if it is installed.
+    """
 
     leases: int = MOST_LEASES
     conflicts: int = MOST_CONFLICTS
     depth: int = DEPTH
+    exact: float = 0
     is_spent: Callable[[], bool] = _never
 
 

@@ -75,6 +75,8 @@ class HostSearch:
     in_use: HostsInUse | None = None
     without: frozenset[str] = frozenset()
     """Leases that give up what they have in the same transaction."""
+    exact: timedelta = timedelta(0)
+    """How long a solver goes on where the search for a window gives up."""
     _stay: set[str] = field(default_factory=set)
     """Leases that may not move, as was found."""
     _planned: list[PromisedPiece] = field(default_factory=list)
@@ -103,7 +105,7 @@ class HostSearch:
             return NotRepacked(full)
         pieces, choices = self._list_pieces(span)
         spent = time.thread_time() + LONGEST_SEARCH
-        limits = RepackLimits(is_spent=lambda: time.thread_time() > spent)
+        settings, solved = self.runtime.settings.repack, time.monotonic() + self.exact.total_seconds()
         # Before its start it may get others, too; but it is asked for those that it has.
         first, second = self._list_needs(wanted, keeps=True), self._list_needs(wanted, keeps=False)
         refused: NotRepacked | None = None
@@ -113,6 +115,11 @@ class HostSearch:
             refused = NotRepacked()
             for _ in range(MOST_SEARCHES):
                 pieces = [replace(p, movable=False) if p.lease_id in self._stay else p for p in pieces]
+                limits = RepackLimits(
+                    settings.most_leases,
+                    is_spent=lambda: time.thread_time() > spent,
+                    exact=solved - time.monotonic(),
+                )
                 found = repack(RepackProblem(span, needs, pieces, choices, self.held.closed), limits)
                 if isinstance(found, NotRepacked):
                     refused = found
@@ -330,7 +337,8 @@ def open_search(
     """
     reading = HostReading(runtime, now, around) if isinstance(around, Window) else around
     in_use = None if selectable.emptied else reading.read_in_use(lease, requests)
-    return HostSearch(runtime, lease, requests, selectable, now, reading, in_use)
+    exact = runtime.settings.repack.exact
+    return HostSearch(runtime, lease, requests, selectable, now, reading, in_use, exact=exact)
 
 
 def _make_need(demand: Demand, fitting: Mapping[int, Resource], keeps: Collection[int]) -> WholeNeed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from blazar.calendar.repack.values import NotRepacked, RepackMode
 from blazar.calendar.timeline import from_epoch
@@ -158,6 +158,8 @@ def open_moves(
     if not requests or not _do_others_move(runtime, requests):
         return None
     search = open_search(runtime, lease, requests, Selectable(lease.project_id), now, around)
+    # Of many windows none is worth that long.
+    search.exact = timedelta(0)
     # How many hosts are in use counts what they have.
     return replace(search, without=without, in_use=None) if without else search
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 
 from blazar.calendar.placement import Strategy
-from blazar.calendar.repack.values import RepackMode
+from blazar.calendar.repack.values import MOST_LEASES, RepackMode
 from blazar.model.base.service_info import ReadBounds
 from blazar.model.base.values import dataclass, field
 from blazar.model.leases.limits import Bounds
@@ -29,12 +29,15 @@ def draw_seed() -> int:
 class RepackSettings:
     """Whether leases that have not started get other hosts, so that others fit.
 
-    None does that begins within ``notice``, or that was moved ``most_moves`` times.
+    None does that begins within ``notice``, or that was moved ``most_moves`` times; for one that is booked or changed
+    at most ``most_leases`` do. Where the search gives up, a solver goes on for ``exact``, if it is installed.
     """
 
     mode: RepackMode = RepackMode.EQUAL
     notice: timedelta = timedelta(hours=2)
     most_moves: int = 10
+    most_leases: int = MOST_LEASES
+    exact: timedelta = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)

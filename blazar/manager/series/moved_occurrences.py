@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from blazar.calendar.placement import Assignment, Placement
-from blazar.calendar.repack.values import MOST_LEASES
 from blazar.calendar.series import PlannedOccurrence
 from blazar.manager.booking.host_search import HostSearch, RepackedPlan
 from blazar.manager.booking.repacking import open_moves
@@ -58,11 +57,12 @@ def _find_window(planned: PlannedOccurrence, now: datetime) -> Window | None:
 
 
 def _find(search: HostSearch, window: Window) -> RepackedPlan | None:
+    most = search.runtime.settings.repack.most_leases
     try:
         found = search.find(window)
     except StaleLease:
         return None
-    return found if isinstance(found, RepackedPlan) and len(found.moved) <= MOST_LEASES else None
+    return found if isinstance(found, RepackedPlan) and len(found.moved) <= most else None
 
 
 def _place(planned: PlannedOccurrence, search: HostSearch, made: RepackedPlan) -> PlannedOccurrence:

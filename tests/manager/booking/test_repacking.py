@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 import sqlalchemy as sa
 
+from blazar.calendar.repack.search import _RepackSearch
 from blazar.calendar.repack.values import RepackMode
 from blazar.enforcement.limits import MaxLeaseDurationFilter
 from blazar.manager.booking import host_search
@@ -158,12 +159,29 @@ def test_a_dry_run_moves_nobody(world):
         ("repack_notice = 240", True),
         ("repack_most_moves = 0", False),
         ("repack_most_moves = 1", True),
+        ("repack_most_leases = 0", False),
+        ("repack_most_leases = 1", True),
     ],
 )
 def test_who_comes_next_is_moved_as_the_file_says(sqlite, tmp_path, line, moves):
     world = configured_world(sqlite, tmp_path, "[manager]", line, hosts=3, state=of_hosts({}, {}, {}))
     lease, pending = pair(world)
     if moves:
+        prolong(world, lease, 8)
+        assert hosts(world, pending) != hosts(world, lease)
+    else:
+        stays(world, lease, pending)
+
+
+@pytest.mark.parametrize("seconds", [0, 2])
+def test_a_solver_goes_on_where_the_search_gives_up(sqlite, tmp_path, monkeypatch, seconds):
+    pytest.importorskip("highspy", reason="the extra exact is not installed")
+    world = configured_world(
+        sqlite, tmp_path, "[manager]", f"repack_exact = {seconds}", hosts=3, state=of_hosts({}, {}, {})
+    )
+    lease, pending = pair(world)
+    monkeypatch.setattr(_RepackSearch, "place_needed", lambda search: False)
+    if seconds:
         prolong(world, lease, 8)
         assert hosts(world, pending) != hosts(world, lease)
     else:
