@@ -38,10 +38,12 @@ from blazar.model.billing.spending import (
     spell_up,
 )
 from blazar.model.leases.limits import RAISE_LIMIT, Exceeded, Fits
+from blazar.model.leases.states import LeaseStatus
 from blazar.model.use.resource_hours import MonthSpending, SpendLimit
 
 OPTION = "max_spend"
 REGISTERED = f"{PREFIX}spend"
+NEW = (LeaseStatus.CREATING, LeaseStatus.WAITING, LeaseStatus.PENDING)
 
 
 class SpendFilter(LimitFilter):
@@ -116,12 +118,12 @@ class SpendFilter(LimitFilter):
         spending, wanted = question.spending, question.wanted
         if spending is None or question.current is not None or wanted.window.end <= question.now:
             return
-        if wanted.window.start < to_second(question.now) or (limit := self.spend_limit(wanted.project_id)) is None:
+        if wanted.lease.status not in NEW or (limit := self.spend_limit(wanted.project_id)) is None:
             return
+        # The start of a lease that begins at once is over when it is looked at in the next second.
+        booked_at = min(to_second(question.now), wanted.window.start)
         room = SpendRoom(limit, spending)
-        quoted = describe_lease(
-            wanted.lease, wanted.window, wanted.allocated_resources, spending.lists, now=question.now
-        )
+        quoted = describe_lease(wanted.lease, wanted.window, wanted.allocated_resources, spending.lists, now=booked_at)
         excess = room.find_excess(quoted)
         if excess is not None:
             raise _refuse(room, excess, quoted, question)

@@ -19,6 +19,7 @@ from blazar.model.billing.charges import NANO
 from blazar.model.billing.prices import PricedAmount, QuotedLease
 from blazar.model.billing.published import draft_list
 from blazar.model.billing.spending import ProjectSpending, SpendRoom, find_affordable_count
+from blazar.model.leases.states import LeaseStatus
 from blazar.model.use.resource_hours import MonthSpending, SpendLimit
 from tests.cases import cases
 from tests.enforcement.builders import DAY, HOUR, NOON, a_view, asking
@@ -61,11 +62,19 @@ def test_nothing_is_said_of_what_has_no_price_or_is_changed_or_goes_on_already()
     window = Window(NOON, NOON + HOUR)
     assert denial(rule, asking(a_view(window))) is None
     assert denial(rule, replace(ask(window, 1, prices()), current=a_view(window))) is None
-    assert denial(rule, ask(Window(NOON - HOUR, NOON + HOUR), 1, prices())) is None
+    used = ask(Window(NOON - HOUR, NOON + HOUR), 1, prices())
+    lease = replace(used.wanted.lease, status=LeaseStatus.ACTIVE)
+    assert denial(rule, replace(used, wanted=replace(used.wanted, lease=lease))) is None
     assert (
         denial(rule, ask(window, 1, prices(prices=[{"sku": "ip", "measure": "floatingip", "per_hour": "1"}]))) is None
     )
     assert denial(rule, ask(window, 1, prices())) is not None
+
+
+def test_of_a_lease_that_begins_at_once_it_is_said_what_fits_also_if_a_second_has_passed():
+    refused = denial(SpendFilter(5 * NANO), ask(Window(NOON - SECOND, NOON + 9 * HOUR), 1, prices()))
+    assert refused is not None
+    assert "ask for at most 5 hours" in refused.message
 
 
 def test_what_is_too_dear_for_each_month_is_offered_at_the_edge_of_two():
