@@ -7,15 +7,17 @@ Any manager may do so. Of several that close an account at the same time one wri
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.due_work import DueWork
 from blazar.manager.common.runtime import Runtime
+from blazar.model.base.errors import EnforcementUnavailable
 from blazar.model.billing.accounts import AccountState, LeaseAccount, find_metered
 from blazar.model.billing.ledger import Closing, close_account, plan_account, tell_untold
 from blazar.model.billing.uses import LeaseFacts
+from blazar.model.use.resource_hours import SpendLimit
 from blazar.store.billing.closings import ClaimedAccounts, ClosedAccount
 
 LOG = logging.getLogger(__name__)
@@ -76,9 +78,23 @@ class Closings(DueWork[Sequence[LeaseAccount], ClaimedAccounts]):
                 continue
             closed.append(ClosedAccount(account, closing, plan_account(closing.account, facts, claimed.lists)))
         if closed:
-            self._store.close(claimed, claim.token, closed, at=now)
+            limits = self._find_limits({one.before.project_id for one in closed})
+            self._store.close(claimed, claim.token, closed, at=now, limits=limits)
         if waiting:
             self._store.postpone(waiting, claim.token, now + AWAITED)
+
+    def _find_limits(self, projects: Collection[str]) -> Mapping[str, SpendLimit]:
+        """Return the limits of projects of which it is told that shares are reached."""
+        found = {}
+        try:
+            for project_id in sorted(projects):
+                limit = self._runtime.enforcement.find_spend_limit(project_id)
+                if limit is not None and limit.shares:
+                    found[project_id] = limit
+        except EnforcementUnavailable as error:
+            # A bill does not wait for what it is not charged by: it is only not told what of a budget it reaches.
+            LOG.warning("Shares of budgets that bills reach are not told, as limits cannot be read: %s", error.message)
+        return found
 
 
 def _close(account: LeaseAccount, cut: datetime, claimed: ClaimedAccounts) -> Closing | None:

@@ -146,7 +146,7 @@ class SpendLimit:
 
 @dataclass(frozen=True, slots=True)
 class ReachedShare:
-    """A share in percent of the limit on a measure in a period, which a booking reaches: ``taken`` of the ``limit``.
+    """A share in percent of the limit on a measure in a period, that is reached: ``taken`` of the ``limit``.
 
     Both are decimals of ``unit``, such as ``host-hours`` or ``EUR``.
     """

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
@@ -17,10 +18,14 @@ from blazar.model.billing.ledger import Closing, Planned
 from blazar.model.billing.price_lists import PriceList
 from blazar.model.billing.uses import LeaseFacts
 from blazar.model.energy.book import NO_ENERGY, EnergyBook, EnergyTerms
+from blazar.model.journal.object_entries import tell_reached
+from blazar.model.use.resource_hours import SpendLimit
 from blazar.store.billing import accounts as rows
 from blazar.store.billing.facts import read_facts
 from blazar.store.billing.price_lists import PriceListCache
+from blazar.store.billing.spending import SpendGuard
 from blazar.store.energy.book import read_book
+from blazar.store.journal.rows import write_once
 from blazar.store.sql.tables import accounts
 from blazar.store.sql.transactions import Transactions
 from blazar.store.work.claims import ACCOUNTS
@@ -86,11 +91,20 @@ class ClosingStore:
             book = _read_book(connection, claimed, facts, now, self._energy)
             return ClaimedAccounts(claimed, facts, self._prices.read(connection), book)
 
-    def close(self, claimed: ClaimedAccounts, token: str, closed: Sequence[ClosedAccount], *, at: datetime) -> None:
+    def close(
+        self,
+        claimed: ClaimedAccounts,
+        token: str,
+        closed: Sequence[ClosedAccount],
+        *,
+        at: datetime,
+        limits: Mapping[str, SpendLimit] = MappingProxyType({}),
+    ) -> None:
         """Write that claimed accounts are closed up to an instant each, and what is charged and planned since.
 
         But for those that were closed or changed since they were claimed: a booking ends the claim, and looks itself.
-        Seven statements, however many there are.
+        What of the ``limits`` of projects is reached by that is told. Seven statements, however many there are, two
+        more with limits, and two if a share is reached.
         """
         currency = claimed.lists[-1].currency if claimed.lists else ""
         regions = {one.reservation_id: one.region for account in claimed.accounts for one in account.untold_shares}
@@ -101,11 +115,14 @@ class ClosingStore:
             ours = [one for one in closed if one.before.id in mine]
             if not ours:
                 return
+            guard = SpendGuard.begin(connection, limits, _find_first_month(ours), changes=True)
             # No booking has changed one since it was claimed; another claim would have its own token.
             rows.write_accounts(connection, [one.closing.account for one in ours])
             rows.insert_charges(connection, [one.closing for one in ours], regions, currency=currency, at=at)
             plans = [(one.closing.account, one.planned) for one in ours]
             rows.replace_planned(connection, [one.before for one in ours], plans)
+            if limits and (reached := guard.list_reached(connection, claimed.lists[-1])):
+                write_once(connection, [tell_reached(one, at=at) for one in reached])
 
         self._transactions.write(work)
 
@@ -119,6 +136,13 @@ class ClosingStore:
         """Return the facts of leases, by id."""
         with self._transactions.reading() as connection:
             return read_facts(connection, lease_ids)
+
+
+def _find_first_month(closed: Iterable[ClosedAccount]) -> date:
+    """Return the first month for which anything is charged by these, or was planned."""
+    days = [one.before.closed_until.date() for one in closed]
+    days += [line.month for one in closed for line in one.closing.lines]
+    return min(days).replace(day=1)
 
 
 def _read_book(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
 
 import sqlalchemy as sa
@@ -72,19 +72,35 @@ class SpendGuard:
 
         ``new`` is what is planned newly, by project. One statement.
         """
-        added: dict[str, Counter[date]] = defaultdict(Counter)
-        for project_id, months in new:
-            added[project_id].update({month: one.nano for month, one in months.items()})
-        after = read_spending(connection, self.limits, self.since)
         reached: list[ReachedShare] = []
-        for project_id, limit in self.limits.items():
-            totals = {month: one.total for month, one in after.get(project_id, {}).items()}
-            if self.before is None:
-                was = {month: total - added[project_id][month] for month, total in totals.items()}
-            else:
-                was = {month: one.total for month, one in self.before.get(project_id, {}).items()}
+        for project_id, was, totals in self._compare(connection, new):
+            limit = self.limits[project_id]
             excess = find_growth(was, totals, limit.nano)
             if excess is not None:
                 raise refuse_growth(Growth(limit, excess, prices))
             reached += list_reached(project_id, limit, was, totals, prices)
         return tuple(reached)
+
+    def list_reached(self, connection: Connection, prices: PriceList) -> tuple[ReachedShare, ...]:
+        """Return what shares are reached by what is charged, also beyond a limit. One statement."""
+        return tuple(
+            one
+            for project_id, was, totals in self._compare(connection, ())
+            for one in list_reached(project_id, self.limits[project_id], was, totals, prices)
+        )
+
+    def _compare(
+        self, connection: Connection, new: Iterable[tuple[str, Planned]]
+    ) -> Iterator[tuple[str, Mapping[date, int], Mapping[date, int]]]:
+        """Yield each project with what it had to pay for each month, and what it has to pay now. One statement."""
+        added: dict[str, Counter[date]] = defaultdict(Counter)
+        for project_id, months in new:
+            added[project_id].update({month: one.nano for month, one in months.items()})
+        after = read_spending(connection, self.limits, self.since)
+        for project_id in self.limits:
+            totals = {month: one.total for month, one in after.get(project_id, {}).items()}
+            if self.before is None:
+                was = {month: total - added[project_id][month] for month, total in totals.items()}
+            else:
+                was = {month: one.total for month, one in self.before.get(project_id, {}).items()}
+            yield project_id, was, totals

@@ -20,6 +20,7 @@ from blazar.model.resources.resource import HOST
 from blazar.store.sql.tables import journal
 from tests.manager.billing.ledger import HOUR, act, charged, close, expected, publish, rows
 from tests.manager.billing.ledger import PRICES as BY_HOUR
+from tests.manager.billing.test_energy_of_charges import record
 from tests.manager.subscriptions.test_delivery import tell
 from tests.manager.subscriptions.test_mails import subscribe
 from tests.statements import counted
@@ -208,6 +209,21 @@ def test_of_each_share_that_is_reached_it_is_told_once(engine):
     world.lease(a_host(5), start=MAY - HOUR, hours=2)
     may = ("10.00", "EUR", "2030-05-01T00:00:00Z")
     assert set(told(world)[1:]) == {(PROJECT, "100", "10.00", *april), (PROJECT, "50", "5.00", *may)}
+
+
+@pytest.mark.parametrize("shares", [(50,), ()])
+def test_of_a_share_that_a_bill_reaches_it_is_told_too(engine, shares):
+    """Energy of which nothing was expected is charged once it is measured, also beyond a limit."""
+    world = World(engine, hosts=1, filters=[SpendFilter(10 * NANO)], shares=shares, energy=EnergyTerms(records=True))
+    publish(world, prices=[*BY_HOUR["prices"], {"sku": "power", "measure": "kwh", "per_kwh": "3.00"}])
+    world.lease(a_host(1), hours=4)
+    assert told(world) == []
+    record(world, dict.fromkeys(range(4), 1000))
+    close(world, NOON + 30 * HOUR)
+    april = ("10.00", "EUR", "2030-04-01T00:00:00Z")
+    assert told(world) == ([(PROJECT, "50", "16.00", *april)] if shares else [])
+    close(world, NOON + 40 * HOUR)
+    assert len(told(world)) == len(shares)
 
 
 def test_of_a_budget_that_is_raised_a_share_is_told_when_it_is_reached_again(engine):
