@@ -70,7 +70,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     More of the same is each test on a second and third database, and the cases of a test beyond the sample that it
     names: ``sample(5)`` leaves ``make test`` five of them, spread evenly. Of the slow cases of a test that costs
-    minutes each change tries a share, and each night all: ``share(3)`` is a third, always the same one.
+    minutes each change tries a share, and each night all: ``share(3)`` is a third, always the same one. Of PostgreSQL
+    and MariaDB each change tries one above the store.
     """
     samples: dict[tuple[str, Any], list[pytest.Function]] = {}
     for item in items:
@@ -92,10 +93,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if index not in kept:
                 item.add_marker("slow")
     for item in items:
+        if _is_left_to_the_night(item):
+            item.add_marker("nightly")
         share = item.get_closest_marker("share")
         # By the name, as what repeats in the list of cases, like the kinds of database, must not decide.
         if share and item.get_closest_marker("slow") and zlib.crc32(item.nodeid.encode()) % share.args[0]:
             item.add_marker("nightly")
+
+
+def _is_left_to_the_night(item: pytest.Item) -> bool:
+    """Return whether a test above the store is tried, with each change, on the other one of both servers only.
+
+    Which one its name decides, so that each change sees half of them on either. What counts statements sees both.
+    """
+    if not item.nodeid.startswith(("tests/api/", "tests/manager/")) or "statement" in item.nodeid:
+        return False
+    assert isinstance(item, pytest.Function)
+    tried = SERVERS.keys() & set(_parameters(item).values())
+    other = sorted(SERVERS)[zlib.crc32(item.nodeid.partition("[")[0].encode()) % len(SERVERS)]
+    return tried == {other}
 
 
 def _parameters(item: pytest.Function) -> dict[str, Any]:
