@@ -103,7 +103,7 @@ class Transactions:
         try:
             with (self._single if single else self._reading).connect() as connection:
                 yield connection
-                if not single:
+                if connection.dialect.name == "postgresql" and not single:
                     # After a rollback psycopg forgets what statements the server has prepared.
                     connection.commit()
         except (SQLAlchemyError, PoolTimeout) as error:
