@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 
 from playwright.sync_api import expect
 
@@ -30,8 +31,15 @@ def test_a_lease_is_held_from_the_dialog_that_books_until_it_is_confirmed(shared
     dialog = page.get_by_role("dialog", name="Book")
     dialog.get_by_label("Name").fill("held")
     dialog.get_by_text("More", exact=True).click()
-    dialog.get_by_label("Hold it for 10 minutes").check()
+    dialog.get_by_label("Hold it").check()
+    minutes = dialog.get_by_label("Minutes to confirm it")
+    expect(minutes).to_have_value("10")
+    minutes.fill("16")
+    expect(dialog.get_by_text("A whole number from 1 to 15.")).to_be_visible()
+    minutes.fill("4")
     assert serious(page) == []
     dialog.get_by_role("button", name="Book", exact=True).click()
     expect(page.get_by_text("It is not confirmed yet, and deleted")).to_be_visible()
-    assert of_name(shared, "held")["confirm_by"] is not None
+    lease = of_name(shared, "held")
+    held = datetime.fromisoformat(lease["confirm_by"]) - datetime.fromisoformat(lease["created_at"])
+    assert abs(held - timedelta(minutes=4)) <= timedelta(seconds=1)

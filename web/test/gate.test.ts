@@ -289,22 +289,22 @@ test("what begins later may keep its hosts, and so may a series; what begins now
   assert.deepEqual(sent("type=virtual:instance&for=P2D", NOW + HOUR), [false, undefined]);
 });
 
-test("what begins later may be held until it is confirmed; what begins soon, waits or recurs is not", () => {
+test("what begins later may be held until it is confirmed; what begins now, waits or recurs is not", () => {
   const sent = (start: number, part: Partial<Booking> = {}) => {
     const question = questionOf(new URLSearchParams("min=2&for=P2D"));
     const subject = subjectOf(question, null, { start, end: start + 48 * HOUR }, NOW);
-    const form = { ...newBooking(subject), patience: null, confirms: true, ...part };
+    const form = { ...newBooking(subject), patience: null, held: 15, ...part };
     const plan = planOf(subject, form, "UTC", NOW);
     const body = plan.way === "recurs" ? seriesBody(subject, form, plan, "UTC") : leaseBody(subject, form, plan, "UTC");
-    return [plan.confirmable, body.confirm_within];
+    return [plan.holdable, body.confirm_within];
   };
   const repeat = { every: "week", until: "2026-12-31" } as const;
-  assert.deepEqual(sent(NOW + HOUR), [true, "PT10M"]);
-  assert.deepEqual(sent(NOW + HOUR, { confirms: false }), [true, undefined]);
-  assert.deepEqual(sent(NOW + 5 * 60_000), [false, undefined]);
-  assert.deepEqual(sent(NOW), [false, undefined]);
-  assert.deepEqual(sent(NOW + HOUR, { repeat }), [false, undefined]);
-  assert.deepEqual(sent(NOW + HOUR, { patience: NOW + 48 * HOUR }), [false, undefined]);
+  assert.deepEqual(sent(NOW + HOUR), [59, "PT15M"]);
+  assert.deepEqual(sent(NOW + HOUR, { held: null }), [59, undefined]);
+  assert.deepEqual(sent(NOW + 5 * 60_000), [4, "PT4M"]);
+  assert.deepEqual(sent(NOW), [0, undefined]);
+  assert.deepEqual(sent(NOW + HOUR, { repeat }), [0, undefined]);
+  assert.deepEqual(sent(NOW + HOUR, { patience: NOW + 48 * HOUR }), [0, undefined]);
 });
 
 test("the summary names a zone once", () => {

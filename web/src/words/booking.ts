@@ -41,8 +41,8 @@ export interface Booking {
   most: string;
   /** It keeps its hosts until it starts. */
   keeps: boolean;
-  /** It is deleted unless somebody confirms it in time. */
-  confirms: boolean;
+  /** For how many minutes it is held, after which it is deleted unless somebody has confirmed it; null: it is firm. */
+  held: number | null;
   /** The series that is booked as far as it fits, as it is sent; null: none is. */
   some: string | null;
 }
@@ -110,7 +110,7 @@ export function newBooking(subject: Subject, reminders: readonly Wish[] = []): B
     reminders,
     most: "",
     keeps: false,
-    confirms: false,
+    held: null,
     some: null,
   };
 }
@@ -134,12 +134,9 @@ export interface Plan {
   end: number;
   atOnce: boolean;
   name: string;
-  /** It can be confirmed before it starts. */
-  confirmable: boolean;
+  /** For how many minutes it can be held before it starts at most; 0: it cannot. */
+  holdable: number;
 }
-
-/** How long a lease that is booked here may be unconfirmed. */
-export const CONFIRM_MINUTES = 10;
 
 /** Returns what would be done with a form; `zone` is that of the page. */
 export function planOf(subject: Subject, form: Booking, zone: string, now: number): Plan {
@@ -153,8 +150,9 @@ export function planOf(subject: Subject, form: Booking, zone: string, now: numbe
   const what = whatIn(question);
   const dated = way === "books" || way === "immediate";
   const proposed = dated ? `${what} on ${formatted(start, zone, "day")}` : what;
-  const confirmable = way === "books" && start - now >= (CONFIRM_MINUTES + 1) * MINUTE;
-  return { way, start, end: start + length, atOnce, name: (form.name ?? proposed.slice(0, 80)).trim(), confirmable };
+  // The lease is confirmed or gone before its start, also if it is sent a minute later.
+  const holdable = way === "books" ? Math.max(0, Math.floor((start - now) / MINUTE) - 1) : 0;
+  return { way, start, end: start + length, atOnce, name: (form.name ?? proposed.slice(0, 80)).trim(), holdable };
 }
 
 /** Tells whether it is asked what something may cost at most: what is booked costs what is shown. */
@@ -235,7 +233,7 @@ export function leaseBody(subject: Subject, form: Booking, plan: Plan, zone: str
       : {}),
     ...(more === null ? {} : { extend_if_free: { until: `+${more}` } }),
     ...keepsBody(subject, form, plan),
-    ...(form.confirms && plan.confirmable ? { confirm_within: `PT${CONFIRM_MINUTES}M` } : {}),
+    ...(form.held !== null && plan.holdable ? { confirm_within: `PT${Math.min(form.held, plan.holdable)}M` } : {}),
     ...remindersBody(form),
   };
 }

@@ -14,7 +14,6 @@ import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
 import {
   type Booking,
-  CONFIRM_MINUTES,
   type Plan,
   type Subject,
   boundsPrice,
@@ -26,7 +25,7 @@ import { endChoices, reminders } from "../../words/endings.ts";
 import { endInWords, whatOf } from "../../words/lease.ts";
 import { wishOf } from "../../words/question.ts";
 import { FlexibleField } from "./flexible.tsx";
-import { ConfirmsField, KindField, MoreField, TriesField } from "./kinds.tsx";
+import { HeldField, KindField, MoreField, TriesField } from "./kinds.tsx";
 import { RepeatField } from "./repeat.tsx";
 
 const FIVE_MINUTES = 300_000;
@@ -50,6 +49,7 @@ export function DetailFields(props: DetailProps) {
   const refused = [...errors.keys()].some((one) => !["/name", "/wait", "/end_date"].includes(one));
   if (refused && box.current) box.current.open = true;
   const waits = plan.way === "waits";
+  const mostHeld = Math.min(plan.holdable, Math.floor((info.value?.confirm_within_seconds ?? 0) / 60));
   const placed = !waits && !subject.question.exactly && subject.last - subject.first >= FIVE_MINUTES;
   return (
     <details class="more-fields" ref={box} open={again}>
@@ -82,11 +82,12 @@ export function DetailFields(props: DetailProps) {
           onChange={(reminders) => edit({ reminders })}
         />
         {mayKeep(subject, plan) && <KeepsField keeps={form.keeps} onChange={(keeps) => edit({ keeps })} />}
-        {plan.confirmable && (info.value?.confirm_within_seconds ?? 0) >= CONFIRM_MINUTES * 60 && (
-          <ConfirmsField
-            confirms={form.confirms}
+        {mostHeld > 0 && (
+          <HeldField
+            held={form.held}
+            most={mostHeld}
             error={errors.get("/confirm_within")}
-            onChange={(confirms) => edit({ confirms })}
+            onChange={(held) => edit({ held })}
           />
         )}
         {plan.way !== "recurs" && (

@@ -10,7 +10,6 @@ import { NumberInput } from "../../parts/number.tsx";
 import { spoken } from "../../time/format.ts";
 import { present } from "../../time/now.ts";
 import { zone } from "../../time/zone.ts";
-import { CONFIRM_MINUTES } from "../../words/booking.ts";
 import { lengthOf } from "../../words/question.ts";
 import { WAITING_MEANS, beforeInWords, beforeOf, shortageOf } from "../../words/waiting.ts";
 
@@ -73,19 +72,31 @@ export function PatienceField(props: {
   );
 }
 
-/** Asks whether a lease is deleted unless somebody confirms it in time. */
-export function ConfirmsField(props: {
-  confirms: boolean;
+/** Asks whether a lease is deleted unless somebody confirms it in time, and for how many minutes it is held. */
+export function HeldField(props: {
+  held: number | null;
+  most: number;
   error: string | undefined;
-  onChange: (confirms: boolean) => void;
+  onChange: (minutes: number | null) => void;
 }) {
-  const { confirms, error, onChange } = props;
+  const { held, most, error, onChange } = props;
   return (
     <div class="stack">
       <label class="check">
-        <input type="checkbox" checked={confirms} onChange={(event) => onChange(event.currentTarget.checked)} />
-        Hold it for {CONFIRM_MINUTES} minutes: unless it is confirmed by then, it is deleted and costs nothing
+        <input
+          type="checkbox"
+          checked={held !== null}
+          onChange={(event) => onChange(event.currentTarget.checked ? Math.min(10, most) : null)}
+        />
+        Hold it: unless it is confirmed in time, it is deleted and costs nothing
       </label>
+      {held !== null && (
+        <p class="row">
+          <span>for</span>
+          <NumberInput label="Minutes to confirm it" value={Math.min(held, most)} max={most} onChange={onChange} />
+          <span>minutes, {most} at most</span>
+        </p>
+      )}
       {error && <p class="field-error">{error}</p>}
     </div>
   );
