@@ -312,7 +312,7 @@ def test_no_answer_is_wrong_and_most_of_what_needs_moves_is_found():
 
 
 @pytest.mark.parametrize("pinned", [0.0, 0.3])
-def test_with_a_solver_a_request_is_granted_if_and_only_if_there_is_an_arrangement(pinned):
+def test_with_a_solver_a_request_is_granted_if_and_only_if_there_is_an_arrangement(pinned, capfd):
     """Where the search gives up, and where it is not made at all; what it refuses by prices anybody can count again."""
     pytest.importorskip("highspy", reason="the extra exact is not installed")
     granted = refused = counted = 0
@@ -332,6 +332,7 @@ def test_with_a_solver_a_request_is_granted_if_and_only_if_there_is_an_arrangeme
                 assert is_proved(problem, found.proof), seed
                 counted += 1
     assert min(granted, counted) > 10, (granted, refused, counted)
+    assert capfd.readouterr().out == "", "standard output is not for what a library says of itself"
 
 
 def test_without_the_extra_nothing_is_decided(monkeypatch):

@@ -219,9 +219,15 @@ class _Solver:
     def _run(self, model: Any) -> tuple[Any, Sequence[float], Sequence[float]]:
         if self.seconds <= 0:
             return self.highspy.HighsModelStatus.kTimeLimit, (), ()
-        highs = self.highspy.Highs()
-        highs.silent()
-        options = {"threads": 1, "random_seed": 0, "time_limit": self.seconds, "mip_rel_gap": 0.05}
+        # The class for users begins with two lines on our standard output, before it can be told not to.
+        highs = self.highspy.Highs.__base__()
+        options = {
+            "output_flag": False,
+            "threads": 1,
+            "random_seed": 0,
+            "time_limit": self.seconds,
+            "mip_rel_gap": 0.05,
+        }
         for name, value in options.items():
             highs.setOptionValue(name, value)
         highs.passModel(model)
