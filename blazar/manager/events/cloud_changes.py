@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from blazar.calendar.changing import union
+from blazar.context import RETRY_SECONDS
 from blazar.manager.common.claims import Claim
 from blazar.manager.common.runtime import Runtime
 from blazar.manager.events.worker import Worker
@@ -88,10 +89,12 @@ class CloudChanges:
         if fresh.event(EventType.DELETE) is not None:
             return WrongState(f"lease {lease_id} was deleted while it was being {what}", code="lease_ended")
         if fresh.status is LeaseStatus.DELETING:
-            return ClaimLost(
+            undone = ClaimLost(
                 f"this manager was held up while lease {lease_id} was being {what}, and another manager has undone "
                 f"that: nothing of it stays, and the request may be sent again"
             )
+            undone.retry_after = RETRY_SECONDS
+            return undone
         return ClaimLost(
             f"this manager was held up while lease {lease_id} was being {what}, and another manager undoes that; check "
             f"the lease before you retry"

@@ -250,9 +250,11 @@ class CloudUnavailable(CloudError):
 class ClaimLost(CloudUnavailable):
     """The claim on the work has expired, or soon will: its owner must not change anything more in the cloud.
 
-    Another manager finishes or undoes the work. Code that gets this error must not undo anything.
+    Another manager finishes or undoes the work. Code that gets this error must not undo anything. Who has asked for the
+    work learns that the manager was away: the cloud was not.
     """
 
+    code = "manager_unavailable"
     public = None
 
 

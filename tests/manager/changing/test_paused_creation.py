@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from blazar.model.base.errors import ClaimLost, WrongState
+from tests.api.conftest import app_of, client_of, token
 from tests.world import World, a_host, instances
 
 HOUR = timedelta(hours=1)
@@ -52,6 +53,26 @@ def test_it_was_undone_and_not_deleted(world, monkeypatch, kind, rounds):
     assert "deleted" not in told.value.message
     assert "another manager has undone that" in told.value.message
     assert "held up" in told.value.message
+    assert told.value.retry_after
+
+
+def test_it_is_told_as_that_of_a_manager_and_not_of_the_cloud(world, monkeypatch):
+    other = world.another_manager()
+
+    def taken_over() -> None:
+        world.clock.to(world.clock.now() + timedelta(minutes=2))
+        for _ in range(2):
+            other.engine.run_due()
+
+    pause_before_the_last_write(world, monkeypatch, taken_over)
+    http = client_of(app_of(world.manager))
+    dates = {"start_date": "2031-01-01T00:00:00Z", "end_date": "2031-01-02T00:00:00Z"}
+    body = {"name": "l", **dates, "reservations": [{"resource_type": "physical:host", "min": 1}]}
+    answer = http.post("/v1/leases", json=body, headers={**token(), "OpenStack-API-Version": "reservation 1.1"})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    (fault,) = answer.json["errors"]
+    assert fault["code"] == "reservation.manager_unavailable"
+    assert "the request may be sent again" in fault["detail"]
 
 
 def test_what_a_user_has_deleted_meanwhile_was_deleted(world, monkeypatch):
