@@ -247,6 +247,17 @@ class CloudUnavailable(CloudError):
     public: str | None = "The cloud does not do what this needs at present; please try again later"
 
 
+@contextmanager
+def naming_region(region: str) -> Iterator[None]:
+    """Work with the cloud of a region, which everybody may read of where it fails."""
+    try:
+        yield
+    except CloudUnavailable as error:
+        if region and error.public and error.public == CloudUnavailable.public:
+            error.public = error.public.replace("The cloud", f"The cloud of the region {region}", 1)
+        raise
+
+
 class ClaimLost(CloudUnavailable):
     """The claim on the work has expired, or soon will: its owner must not change anything more in the cloud.
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from blazar.model.base.errors import BlazarError, CloudUnavailable, InvalidInput
+from blazar.model.base.errors import BlazarError, CloudUnavailable, InvalidInput, naming_region
 from blazar.model.calendar.demand import Demand
 from blazar.model.leases.reservation import Content, Reservation
 from blazar.model.resources.changes import Registration
@@ -38,15 +38,15 @@ def _forward_to_region(name: str, method: Callable[..., Any]) -> Callable[..., A
     first, united = first_parameter(method), _UNITED.get(returns(method).partition("[")[0])
 
     def of_task(self: Any, task: Task, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self.within(task.reservation.region), name)(task, *args, **kwargs)
+        return _ask(self, task.reservation.region, name, task, *args, **kwargs)
 
     def of_resource(self: Any, resource: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self.within(resource.region), name)(resource, *args, **kwargs)
+        return _ask(self, resource.region, name, resource, *args, **kwargs)
 
     def of_resources(self: Any, resources: Collection[Resource], *args: Any, **kwargs: Any) -> Any:
         assert united is not None
         here = _group_by_region(resources)
-        return united([getattr(self.within(region), name)(some, *args, **kwargs) for region, some in here.items()])
+        return united([_ask(self, region, name, some, *args, **kwargs) for region, some in here.items()])
 
     def of_any(self: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(self.within(""), name)(*args, **kwargs)
@@ -95,7 +95,8 @@ class RegionalType(ResourceType):
     def resolve(self, given: Given, *, project_id: str, reservation: Reservation | None = None) -> Given:
         """Return the parameters of a request, completed with data from the reservation's cloud, or the default one."""
         region = "" if reservation is None else reservation.region
-        return self.within(region).resolve(given, project_id=project_id, reservation=reservation)
+        found: Given = _ask(self, region, "resolve", given, project_id=project_id, reservation=reservation)
+        return found
 
     def demand_again(self, task: Task, parameters: Content, *, known: frozenset[str]) -> Demand:
         """Return the demand after a change, for resources of the reservation's region. InvalidInput if it asks for
@@ -175,15 +176,15 @@ class RegionalKind(Kind):
                 at=pointer,
                 data={"allowed": list(self._regions)},
             )
-        return self._resource_in_region(self._by_region[region].find(replace(request, given=given)), region)
+        return self._resource_in_region(_ask(self, region, "find", replace(request, given=given)), region)
 
     def details(self, in_cloud: CloudResource) -> ResourceDetails:
         """Return what is stored of a resource that can be registered. InvalidInput, NotFound, Conflict."""
-        return _details_in_region(self.within(in_cloud.region).details(in_cloud), in_cloud.region)
+        return _details_in_region(_ask(self, in_cloud.region, "details", in_cloud), in_cloud.region)
 
     def current(self, resource: Resource) -> CloudResource:
         """Return a registered resource as the cloud knows it now; NotFound."""
-        return self._resource_in_region(self.within(resource.region).current(resource), resource.region)
+        return self._resource_in_region(_ask(self, resource.region, "current", resource), resource.region)
 
     def candidates(self, registered: Collection[Resource]) -> tuple[Candidate, ...]:
         """Return what the clouds have to register; those that do not answer are left out, unless none does."""
@@ -224,10 +225,18 @@ class RegionalKind(Kind):
         return f"{region}:{external_id}" if external_id.isdigit() and region != self._regions.default else external_id
 
 
+def _ask(self: Any, region: str, method: str, *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a type or kind in a region, which everybody may read of where its cloud fails."""
+    within = getattr(self.within(region), method)
+    with naming_region(region):
+        return within(*args, **kwargs)
+
+
 def _find_region(by_region: Mapping[str, T], regions: Regions, region: str) -> T:
     found = by_region.get(region or regions.default)
     if found is None:
-        raise CloudUnavailable(f"the region {region} is not configured any more; an operator can add it again")
+        sentence = f"the region {region} is not configured any more; an operator can add it again"
+        raise CloudUnavailable(sentence, public=sentence)
     return found
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.conftest import token
-from tests.manager.regions.world import TwoRegions, hosts_in
+from tests.api.conftest import app_of, client_of, token
+from tests.manager.regions.world import TwoRegions, hosts_in, kill
+from tests.world import World
 
 OPERATOR = token("root", "service", "admin")
 HOST = {"resource_type": "physical:host", "min": 1}
@@ -181,3 +182,34 @@ def test_what_no_resource_can_meet_is_had_in_no_region(http, requirement):
     assert answer.status_code in (400, 409), answer.text
     question = {"duration": "PT1H", "reservations": [{**HOST, "resource_properties": requirement}]}
     assert http.post("/v1/availability", json=question, headers=at("1.1")).status_code in (200, 400)
+
+
+def test_who_asks_for_what_a_dead_region_has_to_do_learns_which_one_it_is(two, http):
+    kill(two.second)
+    refused = book_instances(http, region="R2")
+    assert refused.status_code == 503, refused.text
+    (fault,) = refused.json["errors"]
+    assert fault["code"] == "reservation.cloud_unavailable"
+    assert fault["detail"].startswith("The cloud of the region R2 does not do what this needs at present")
+    assert book_instances(http, region="R1").status_code == 201
+
+
+def test_what_has_to_be_done_in_a_region_that_is_taken_out_says_so(two, http):
+    path = f"/v1/leases/{book(http, region='R2').json['lease']['id']}"
+    two.configured_for("R1")
+    later = {"end_date": "2030-04-02T21:00:00Z"}
+    (fault,) = client_of(app_of(two.manager)).put(path, json=later, headers=at("1.1")).json["errors"]
+    assert fault["detail"] == "the region R2 is not configured any more; an operator can add it again"
+
+
+def test_the_only_cloud_has_no_name(sqlite, http_of):
+    world = World(sqlite)
+    kill(world.simulated)
+    (fault,) = book_instances(http_of(world)).json["errors"]
+    assert fault["detail"].startswith("The cloud does not do what this needs at present")
+
+
+def book_instances(http, **more):
+    wanted = {"resource_type": "virtual:instance", "amount": 1, "vcpus": 1, "memory_mb": 512, "disk_gb": 1, **more}
+    body = {"name": "servers", **TIMES, "reservations": [wanted]}
+    return http.post("/v1/leases", json=body, headers=at("1.1"))
