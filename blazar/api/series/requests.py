@@ -12,7 +12,7 @@ from blazar.api.http.shapes import Json
 from blazar.api.leases.limits import check_text
 from blazar.api.leases.rules import View
 from blazar.api.leases.v1_1.reminders import parse_reminders
-from blazar.api.leases.v1_1.requests import Schemas, reservations
+from blazar.api.leases.v1_1.requests import Schemas, parse_quoted_at, reservations
 from blazar.api.series.schemas import LOCAL
 from blazar.model.base import dates
 from blazar.model.base.dates import in_body
@@ -48,6 +48,7 @@ def new_series(
             reminding,
             body.get("max_price"),
             body.get("keep_hosts", defaults.keeps_hosts(names=view.names, operator=view.operator)),
+            parse_quoted_at(body),
         ),
         fit=Fit(body.get("fit", Fit.ALL)),
         dry_run=dry_run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from blazar.api.http.shapes import Json
 from blazar.api.leases.v1_1.reminders import EXAMPLE, SERIES_REMINDERS
-from blazar.api.leases.v1_1.schemas import KEEP_HOSTS, MAX_PRICE, RESERVATIONS
+from blazar.api.leases.v1_1.schemas import KEEP_HOSTS, MAX_PRICE, QUOTED_AT, RESERVATIONS
 from blazar.model.series.checks import MOST_DATES, Fit
 from blazar.model.series.rule_text import MOST_CHARACTERS
 
@@ -61,6 +61,7 @@ SERIES_CREATE: Json = {
         "before_end_date": BEFORE_END,
         "fit": FIT,
         "max_price": MAX_PRICE,
+        "quoted_at": QUOTED_AT,
         "keep_hosts": KEEP_HOSTS,
         "reminders": SERIES_REMINDERS,
         "reservations": RESERVATIONS,

@@ -192,7 +192,8 @@ class SeriesChanger:
         if change.reservations is not None and change.asked_by is not None:
             asked = replace(template, reservations=change.reservations, operator=change.asked_by.operator)
             template = seal_template(self._runtime, asked, before=template)
-        template = replace(template, max_price=change.max_price if change.sets_max_price else template.max_price)
+        most = change.max_price if change.sets_max_price else template.max_price
+        template = replace(template, max_price=most, quoted_at=None)
         template = replace(template, reminders=template.reminders if change.reminders is None else change.reminders)
         template = template if change.keep_hosts is None else replace(template, keep_hosts=change.keep_hosts)
         return replace(template, before_end=change.before_end) if change.sets_before_end else template

@@ -58,6 +58,7 @@ def copy_for_occurrence(
         events=_make_events(runtime, series, new.lease, window, now),
         reminders=skip_past(new.lease.reminders, window, now),
         series=PartOfSeries(series.id, occurrence.recurrence_id),
+        quoted_at=series.held_at,
     )
     requests = (PlacementRequest(ids[request.reservation_id], request.demand) for request in new.placement_requests)
     return replace(new, lease=lease, placement_requests=tuple(requests), key=None)

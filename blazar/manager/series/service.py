@@ -18,6 +18,8 @@ from blazar.manager.billing.quoting import Quoting
 from blazar.manager.changing.new_leases import NewLease, NewLeases
 from blazar.manager.common.request_keys import do_once, find_record
 from blazar.manager.common.runtime import Runtime
+from blazar.manager.leases.dates import read_quote
+from blazar.manager.requests.price_limits import PriceLimits
 from blazar.manager.search.sought_leases import Deadline
 from blazar.manager.series.changes import SeriesChanger
 from blazar.manager.series.occurrences import (
@@ -72,6 +74,7 @@ class SeriesService:
         self._new_leases = NewLeases(runtime)
         self._adding = threading.Lock()
         self._prices, self._quoting = BookedPrices(runtime), Quoting(runtime)
+        self._limits = PriceLimits(self._quoting)
 
     def page(self, question: SeriesQuestion) -> SeriesPage:
         """Return a page of the series that are not deleted; InvalidInput."""
@@ -104,6 +107,9 @@ class SeriesService:
         now, limits = runtime.clock.now(), runtime.settings.series
         every = check_series(request.recurrence, request.fit, limits, now)
         check_recurring(request.template.reminders, [occurrence.window for occurrence in every])
+        held_at = lapsed_at = None
+        if (quoted_at := request.template.quoted_at) is not None:
+            held_at, lapsed_at = read_quote(quoted_at, now, runtime.settings.quote_holds)
         ends = request.recurrence.rule.has_end
         series = Series(
             id=str(uuid.uuid4()),
@@ -111,13 +117,13 @@ class SeriesService:
             user_id=request.user_id,
             project_id=request.project_id,
             recurrence=request.recurrence,
-            template=request.template,
+            template=replace(request.template, quoted_at=held_at),
             fit=request.fit,
             status=SeriesStatus.CREATING,
             created_at=now,
             booked_until=None if ends else to_second(now) + limits.horizon,
         )
-        found = self._planned(series, every, is_dry=request.dry_run)
+        found = self._planned(series, every, is_dry=request.dry_run, lapsed_at=lapsed_at)
         series = replace(series, template=seal_template(runtime, series.template))
         if request.dry_run:
             return SeriesDetails(series, found)
@@ -206,8 +212,13 @@ class SeriesService:
             raise error
         return made
 
-    def _planned(self, series: Series, every: Sequence[Occurrence], *, is_dry: bool) -> tuple[SeriesOccurrence, ...]:
-        """Return the occurrences of a new series: those that fit as planned, the others as unfit."""
+    def _planned(
+        self, series: Series, every: Sequence[Occurrence], *, is_dry: bool, lapsed_at: datetime | None = None
+    ) -> tuple[SeriesOccurrence, ...]:
+        """Return the occurrences of a new series: those that fit as planned, the others as unfit.
+
+        Conflict if one costs more than by a quote of ``lapsed_at``, which does not hold any more.
+        """
         runtime, now = self._runtime, self._runtime.clock.now()
         listed = [SeriesOccurrence(occurrence.recurrence_id, occurrence.start, occurrence.end) for occurrence in every]
         window = find_first_to_come(listed, now)
@@ -218,11 +229,13 @@ class SeriesService:
         found = self._work.planner.plan(
             new, every, series.fit, placements=runtime.settings.search_placements, check=deadline.check
         )
+        copies = self._copy_all(series, found) if is_dry or lapsed_at is not None else ()
+        for planned, copy in copies if lapsed_at is not None else ():
+            self._limits.check(copy.lease, found.allocations(copy, planned), None, lapsed_at=lapsed_at)
         if not is_dry:
             return self._describe(found, listed)
-        copies = self._copy_all(series, found)
         prices = self._quote_all(found, copies)
-        priced = [replace(planned, price=prices.get(planned.recurrence_id)) for planned in listed]
+        priced = [replace(one, price=prices.get(one.recurrence_id)) for one in listed]
         return self._describe(found, priced, self._denied(series, found, copies))
 
     def _describe(

@@ -60,7 +60,8 @@ class Template:
 
     ``before_end`` counts from the start or, backward, before the end of each. ``operator``: the user was an operator.
     ``reminders`` have no dates of their own. ``max_price`` is the most that each may cost, a decimal; None: whatever.
-    ``keep_hosts`` is as in ``LeaseRequest``.
+    ``keep_hosts`` is as in ``LeaseRequest``. ``quoted_at``: when the price was quoted that holds for those that are
+    booked with the series; None: each has that of its booking.
     """
 
     reservations: tuple[ReservationRequest, ...]
@@ -69,6 +70,7 @@ class Template:
     reminders: tuple[Reminder, ...] = ()
     max_price: str | None = None
     keep_hosts: bool = False
+    quoted_at: datetime | None = None
 
     @property
     def without_secrets(self) -> Template:
@@ -116,6 +118,11 @@ class Series:
     previous_id: str | None = None
     ends_running: bool = False
     attempts: int = 0
+
+    @property
+    def held_at(self) -> datetime | None:
+        """Return when the price was quoted that holds for what is booked now: later on that of the day counts."""
+        return self.template.quoted_at if self.status is SeriesStatus.CREATING else None
 
     def request(self, window: Window) -> LeaseRequest:
         """Return the request for the lease of an occurrence in a window."""

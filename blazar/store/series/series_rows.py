@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blazar.model.base.clock import zulu
 from blazar.model.base.moments import Duration
 from blazar.model.base.window import Window
 from blazar.model.leases.limits import Exceeded
@@ -117,6 +118,7 @@ def template_json(template: Template) -> dict[str, Any]:
         **({"reminders": reminders_json(template.reminders)} if template.reminders else {}),
         **({} if template.max_price is None else {"max_price": template.max_price}),
         **({"keep_hosts": True} if template.keep_hosts else {}),
+        **({} if template.quoted_at is None else {"quoted_at": zulu(template.quoted_at)}),
     }
 
 
@@ -132,6 +134,7 @@ def _template_of(stored: Mapping[str, Any]) -> Template:
         reminders_of(stored.get("reminders", ())),
         stored.get("max_price"),
         stored.get("keep_hosts", False),
+        None if (quoted_at := stored.get("quoted_at")) is None else datetime.fromisoformat(quoted_at),
     )
 
 

@@ -51,7 +51,7 @@ KEYS = (
     ),
     *("updated_at", "deleted_at", "occurrences"),
 )
-_DATES = ("rule", "start", "duration", "until_local", "fit", "max_price", "before_end_date")
+_DATES = ("rule", "start", "duration", "until_local", "fit", "max_price", "quoted_at", "before_end_date")
 _LISTS = ("exdates", "rdates")
 _LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{1,2}:\d{2})(:\d{2})?")
 """A start as the service names it, but for the blank, and hours of one digit."""
@@ -65,6 +65,7 @@ _OPTIONS = {
     "/rdates": "--also",
     "/before_end_date": "--before-end",
     "/max_price": "--max-price",
+    "/quoted_at": "--quoted-at",
     "/reminders": "--reminder",
     "/keep_hosts": "--keep-hosts",
     "/from": "--from",
@@ -137,7 +138,7 @@ def _add_dates(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
 def _given(parsed_args: argparse.Namespace, now: datetime) -> dict[str, Any]:
     """Return what options say of a series in the zone of ``now``. BadTime."""
-    given = {key: getattr(parsed_args, key) for key in (*_DATES, *_LISTS) if getattr(parsed_args, key)}
+    given = {key: getattr(parsed_args, key) for key in (*_DATES, *_LISTS) if getattr(parsed_args, key, None)}
     if "start" in given:
         given["start"] = _start("--start", given["start"], now)
     for key, option in (("exdates", "--except"), ("rdates", "--also")):
@@ -235,6 +236,12 @@ class CreateSeries(_OneSeries):
         parser = super().get_parser(prog_name)
         parser.add_argument("name", metavar="<name>", help="name of the series and of each lease")
         _add_dates(parser, required=True)
+        parser.add_argument(
+            "--quoted-at",
+            metavar="<date>",
+            help="when the prices were quoted, as --dry-run tells: for some minutes they cost no more than that",
+        )
+        refuse_empty(parser, "--quoted-at")
         parser.add_argument(
             "--idempotency-key", metavar="<key>", help="never book twice with this key, however often it is tried"
         )

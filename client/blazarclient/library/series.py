@@ -12,7 +12,7 @@ from blazarclient.library.connections import leaves_open
 from blazarclient.library.decoding import decode
 from blazarclient.library.transport import Transport, is_uuid, named, part_of_path
 from blazarclient.library.values import Series
-from blazarclient.library.written import checked
+from blazarclient.library.written import Date, checked, written
 
 
 class SeriesOfLeases:
@@ -37,6 +37,7 @@ class SeriesOfLeases:
         before_end_date: str | None = None,
         reminders: Sequence[Mapping[str, Any]] = (),
         max_price: str | None = None,
+        quoted_at: Date | None = None,
         keep_hosts: bool | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
@@ -47,7 +48,8 @@ class SeriesOfLeases:
         ``duration`` (``PT4H``) or ``until_local`` (``17:00``, ``06:00+1d``) says how long each lasts. ``fit``: ``all``,
         the default, or ``as_many``. A long series is returned CREATING, and booked in the background. ``dry_run``:
         nothing is booked; the occurrences say what fits. ``max_price``: the most that each lease may cost.
-        ``keep_hosts``: each keeps its hosts until it starts.
+        ``quoted_at``, of the ``price`` of an occurrence of a dry run: none costs more than by that quote until its
+        ``held_until``. ``keep_hosts``: each keeps its hosts until it starts.
 
         With one ``idempotency_key`` at most one series is made. Uncertain if no answer came after some tries.
         """
@@ -60,6 +62,7 @@ class SeriesOfLeases:
             "fit": fit,
             "before_end_date": before_end_date,
             "max_price": max_price,
+            "quoted_at": None if quoted_at is None else written(quoted_at),
             "keep_hosts": keep_hosts,
             "reminders": [dict(reminder) for reminder in reminders] or None,
         }

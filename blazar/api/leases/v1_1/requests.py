@@ -75,7 +75,7 @@ def new_lease(
         max_price=body.get("max_price"),
         keep_hosts=body.get("keep_hosts", defaults.keeps_hosts(names=view.names, operator=view.operator)),
         confirm_within=_confirm_within(body),
-        quoted_at=_parse_quoted_at(body) if "quoted_at" in body else None,
+        quoted_at=parse_quoted_at(body),
     )
 
 
@@ -271,9 +271,9 @@ def _at_least(body: Json) -> Duration | None:
     return dates.duration(wait["at_least"], in_body("wait", "at_least"), zone=zone)
 
 
-def _parse_quoted_at(body: Json) -> datetime:
-    """Return when the price of a lease was quoted."""
-    return dates.date(body["quoted_at"], in_body("quoted_at"))
+def parse_quoted_at(body: Json) -> datetime | None:
+    """Return when the price was quoted of what a request books; None: it does not say. InvalidInput."""
+    return dates.date(body["quoted_at"], in_body("quoted_at")) if "quoted_at" in body else None
 
 
 def _confirm_within(body: Json) -> Duration | None:

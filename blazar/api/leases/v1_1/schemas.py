@@ -121,7 +121,7 @@ MAX_PRICE: Json = {
 }
 
 
-_QUOTED_AT: Json = {
+QUOTED_AT: Json = {
     **_DATE,
     "description": "the quoted_at of a price that was told, such as 2030-04-01T08:00:00Z: it holds for some minutes",
 }
@@ -139,7 +139,7 @@ LEASE_CREATE: Json = {
         "keep_hosts": KEEP_HOSTS,
         "reminders": REMINDERS,
         "max_price": MAX_PRICE,
-        "quoted_at": _QUOTED_AT,
+        "quoted_at": QUOTED_AT,
         "confirm_within": _CONFIRM_WITHIN,
         "reservations": RESERVATIONS,
     },
