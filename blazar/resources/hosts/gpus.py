@@ -32,7 +32,7 @@ SCHEMAS: Schema = {
         "minimum": 0,
         "maximum": MOST_DEVICES,
         "title": "GPUs of each",
-        "description": f"a whole number of at most {MOST_DEVICES}",
+        "description": f"a whole number from 0 to {MOST_DEVICES}",
         "default": 0,
     },
     MODEL: {
