@@ -9,6 +9,7 @@ values are prices, a proof that anybody can count again. Without the extra ``exa
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -44,7 +45,7 @@ def find_arrangements(
         if apart:
             board = RepackBoard(problem, apart)
         program = _Program(board, near=near)
-        if (apart or not near or not late) and len(program.columns) > MOST_VARIABLES:
+        if program.size > MOST_VARIABLES:
             return
         found = solver.solve(program)
         if isinstance(found, NoArrangement):
@@ -117,6 +118,8 @@ class _Program:
             elif host in board.class_of:
                 stays[board.class_of[host]] += [(unit.start, 1), (unit.end, -1)]
         self.groups = list(known.values())
+        if self.size > MOST_VARIABLES:
+            return
         self.columns = [(n, class_) for n, group in enumerate(self.groups) for class_ in group.classes]
         instants: dict[int, set[int]] = defaultdict(set)
         for number, class_ in self.columns:
@@ -124,11 +127,18 @@ class _Program:
         for class_, some in instants.items():
             self.steps[class_] = list(_list_room(len(board.classes[class_]), sorted(some), sorted(stays[class_])))
 
+    @property
+    def size(self) -> int:
+        """Return how many columns it has; one that is too large is left without."""
+        return sum([len(group.classes) for group in self.groups])
+
     def count_goals(self, values: Sequence[float]) -> list[Goal]:
         """Return the units that go to other classes, by how many of each group are in each."""
         goals: list[Goal] = []
-        for number, group in enumerate(self.groups):
-            wanted = {c: round(v) for (n, c), v in zip(self.columns, values, strict=False) if n == number}
+        # They are in the order of the columns: each group has its own after another.
+        numbers = iter(values)
+        for group in self.groups:
+            wanted = {class_: round(next(numbers)) for class_ in group.classes}
             leaving = list(group.needed)
             for class_, units in group.units.items():
                 leaving += units[wanted[class_] :]
@@ -175,20 +185,21 @@ def _list_room(
 
 @dataclass(slots=True)
 class _Solver:
-    """HiGHS, with the seconds that it has left. The same program has the same answer."""
+    """HiGHS, and until when it goes on, by a monotonic clock. The same program has the same answer."""
 
     highspy: Any
     numpy: Any
-    seconds: float
+    until: float
 
     @classmethod
     def load(cls, seconds: float) -> _Solver | None:
         """Return it; None without time, or if the extra is not installed."""
         if seconds <= 0:
             return None
+        until = time.monotonic() + seconds
         try:
             # It takes a tenth of a second, which most processes never need.
-            return cls(import_module("highspy"), import_module("numpy"), seconds)
+            return cls(import_module("highspy"), import_module("numpy"), until)
         except ImportError:
             return None
 
@@ -217,7 +228,9 @@ class _Solver:
         return program.count_goals(values) if status == self.highspy.HighsModelStatus.kOptimal else None
 
     def _run(self, model: Any) -> tuple[Any, Sequence[float], Sequence[float]]:
-        if self.seconds <= 0:
+        # To build a large program takes as long as to solve it.
+        seconds = self.until - time.monotonic()
+        if seconds <= 0:
             return self.highspy.HighsModelStatus.kTimeLimit, (), ()
         # The class for users begins with two lines on our standard output, before it can be told not to.
         highs = self.highspy.Highs.__base__()
@@ -225,14 +238,13 @@ class _Solver:
             "output_flag": False,
             "threads": 1,
             "random_seed": 0,
-            "time_limit": self.seconds,
+            "time_limit": seconds,
             "mip_rel_gap": 0.05,
         }
         for name, value in options.items():
             highs.setOptionValue(name, value)
         highs.passModel(model)
         highs.run()
-        self.seconds -= highs.getRunTime()
         solution = highs.getSolution()
         return highs.getModelStatus(), solution.col_value, solution.col_dual
 
