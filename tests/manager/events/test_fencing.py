@@ -133,7 +133,7 @@ def hasty(a_world) -> World:
 @pytest.mark.slow
 def test_a_manager_that_is_asked_to_end_keeps_its_claims_until_its_work_is_done(hasty):
     other = hasty.another_manager()
-    lease = hasty.lease(a_host(2), end=hasty.clock.now().replace(second=0, microsecond=0) + timedelta(hours=1))
+    lease = hasty.lease(a_host(1), end=hasty.clock.now().replace(second=0, microsecond=0) + timedelta(hours=1))
     gate = hasty.faults.on_call = EnforcementCheck("add_host")
     hasty.manager.start()
     stopping = threading.Thread(target=hasty.manager.stop)
@@ -151,7 +151,7 @@ def test_a_manager_that_is_asked_to_end_keeps_its_claims_until_its_work_is_done(
         stopping.join(20)
         other.stop()
     assert hasty.now(lease).event(EventType.START).status is EventStatus.DONE
-    assert len(hasty.pool(lease.reservations[0].id)) == 2
+    assert len(hasty.pool(lease.reservations[0].id)) == 1
 
 
 def test_a_manager_that_is_asked_to_end_while_it_hands_out_work_fails_at_nothing(hasty, caplog):
