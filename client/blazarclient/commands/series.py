@@ -330,7 +330,7 @@ class ChangeSeries(_OneSeries):
         check_columns(parsed_args, KEYS)
         options = ("name", *_DATES, *_LISTS, "physical_reservations", "reservations")
         if (
-            not any(getattr(parsed_args, option) for option in (*options, "reminders", "no_reminders"))
+            not any(getattr(parsed_args, option, None) for option in (*options, "reminders", "no_reminders"))
             and parsed_args.keep_hosts is None
         ):
             raise CommandError("Nothing is to change; give a name, dates, a rule or reservations", code=400)

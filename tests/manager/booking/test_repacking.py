@@ -37,7 +37,9 @@ SMALL = {"vcpus": 8}
 
 
 def a_world(engine, *hosts, **repack) -> World:
-    settings = Settings(claim_ttl=timedelta(seconds=30), promises=0, repack=RepackSettings(**repack))
+    settings = Settings(
+        claim_ttl=timedelta(seconds=30), promises=0, repack=RepackSettings(**({"exact": timedelta(0)} | repack))
+    )
     described = hosts or ({}, {}, {})
     return World(engine, hosts=len(described), state=of_hosts(*described), settings=settings)
 
