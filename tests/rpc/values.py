@@ -38,6 +38,7 @@ from blazar.model.calendar.views import (
     CalendarQuestion,
     CalendarRow,
     Capacity,
+    CapacityPoint,
     CapacityQuestion,
     CapacitySeries,
     OutOfUse,
@@ -424,6 +425,7 @@ resources = st.builds(
 )
 allocations = st.builds(
     Allocation,
+    kind=st.sampled_from(KINDS),
     resource_id=st.integers(1, 2**31),
     lease_id=texts,
     reservation_id=texts,
@@ -507,12 +509,13 @@ calendar_pages = st.builds(
     st.none() | numbers,
 )
 points = several(numbers)
+capacity_points = st.builds(CapacityPoint, *[numbers] * 4)
 capacities = st.builds(
     Capacity,
     instants,
     windows,
     st.integers(60, 10**6).map(lambda seconds: timedelta(seconds=seconds)),
-    several(st.builds(CapacitySeries, st.dictionaries(texts, values, max_size=2), *[points] * 4)),
+    several(st.builds(CapacitySeries, st.dictionaries(texts, values, max_size=2), *[points] * 4, capacity_points)),
 )
 summaries = st.builds(
     PropertySummary,
