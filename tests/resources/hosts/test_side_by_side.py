@@ -32,7 +32,7 @@ def world(a_world) -> World:
 
 def test_the_hosts_of_a_lease_are_assigned_and_returned_at_the_same_time(world):
     lease = world.lease(a_host(HOSTS))
-    world.faults.on_call = Meeting("add_host", "remove_host", "servers_on")
+    world.faults.on_call = Meeting("servers_on")
     world.run_to(lease.window.start)
     assert world.pool() == frozenset()
     world.run_to(lease.window.end)
@@ -41,10 +41,10 @@ def test_the_hosts_of_a_lease_are_assigned_and_returned_at_the_same_time(world):
 
 def test_the_hosts_of_instances_get_their_capacity_at_the_same_time(world):
     lease = world.lease(instances(HOSTS, affinity=False))
-    world.faults.on_call = Meeting("add_host", "reserved_capacity", "set_inventory")
+    world.faults.on_call = Meeting("reserved_capacity", "set_inventory")
     world.run_to(lease.window.start)
     assert world.now(lease).status == "ACTIVE"
-    world.faults.on_call = Meeting("delete_inventory", "remove_host")
+    world.faults.on_call = Meeting("delete_inventory")
     world.run_to(lease.window.end)
     assert world.now(lease).status == "TERMINATED"
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 from blazar.clouds.ports.compute import Aggregate, AggregateList, Compute
 from blazar.model.base.errors import Conflict, NotFound
@@ -27,6 +28,8 @@ class AggregateMembership:
     def __init__(self, compute: Compute, names: AggregateNames) -> None:
         self._compute = compute
         self._names = names
+        # Nova tells its schedulers the whole list of an aggregate: of two changes at once, the last may lack the other.
+        self._one_at_a_time = threading.Lock()
 
     def is_ours(self, aggregate: Aggregate) -> bool:
         """Return whether an aggregate is the freepool, or that of a host reservation."""
@@ -50,7 +53,8 @@ class AggregateMembership:
     def add_host(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that a host is in an aggregate."""
         try:
-            self._compute.add_host(aggregate.id, host)
+            with self._one_at_a_time:
+                self._compute.add_host(aggregate.id, host)
         except Conflict:
             # Already in it, by an earlier attempt whose response was lost or another manager. Other conflicts stand.
             if not self._is_in(aggregate, host):
@@ -70,7 +74,8 @@ class AggregateMembership:
     def remove_host(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that a host is not in an aggregate."""
         try:
-            self._compute.remove_host(aggregate.id, host)
+            with self._one_at_a_time:
+                self._compute.remove_host(aggregate.id, host)
         except NotFound:
             if self._is_in(aggregate, host):
                 raise
